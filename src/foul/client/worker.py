@@ -1,0 +1,83 @@
+"""The client side: holds data and one live network, performs named tasks."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from foul.client.context import Task, TaskContext
+from foul.client.evaluate import evaluate
+from foul.client.flops import FlopMeter
+from foul.client.learn import learn
+from foul.data.clients import ClientData
+from foul.federation.messages import ClientInfo, Reply, Request
+from foul.models import DisentangledNet
+
+TASKS: Mapping[str, Task] = {"learn": learn, "evaluate": evaluate}
+"""Every task a server can ask for, by name."""
+
+
+class Worker:
+    """Performs tasks for the clients whose data it holds, one at a time.
+
+    There is one live network for all clients: a task begins by loading what the server sent,
+    so memory does not grow with the number of clients.
+    """
+
+    def __init__(
+        self,
+        clients: Sequence[ClientData],
+        net: DisentangledNet,
+        device: torch.device | None = None,
+        bfloat16: bool = False,
+        tasks: Mapping[str, Task] = TASKS,
+    ) -> None:
+        self._data = {client.id: client for client in sorted(clients, key=lambda c: c.id)}
+        self._device = device or torch.device("cpu")
+        # Convolutions on CPUs and GPUs are fastest when channels are innermost.
+        self._net = net.to(self._device, memory_format=torch.channels_last)
+        self._bfloat16 = bfloat16
+        self._tasks = tasks
+        self._meter = FlopMeter()
+
+    @property
+    def clients(self) -> list[ClientInfo]:
+        """What the server may know of the clients here."""
+        return [
+            ClientInfo(
+                client.id,
+                client.domain,
+                {
+                    "train": len(client.train),
+                    "validation": len(client.validation),
+                    "test": len(client.test),
+                },
+            )
+            for client in self._data.values()
+        ]
+
+    def perform(self, request: Request) -> Reply:
+        """The reply to this request; a failing task becomes a reply that says why."""
+        start, flops = time.perf_counter(), self._meter.total
+        try:
+            context = TaskContext(
+                self._data[request.client],
+                self._net,
+                self._device,
+                self._bfloat16,
+                self._meter,
+                request.round,
+                request.tensors,
+                request.settings,
+            )
+            tensors, numbers = self._tasks[request.task](context)
+        except Exception as error:
+            # One client's failure is a fact about that client, not the end of the federation.
+            return Reply(request.client, error=f"{type(error).__name__}: {error}")
+        return Reply(
+            request.client,
+            tensors,
+            numbers,
+            self._meter.total - flops,
+            time.perf_counter() - start,
+        )

@@ -1,0 +1,150 @@
+"""Configuration files, `key=value` overrides, and errors that name the key and a remedy."""
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel, ValidationError
+
+from foul.config.schema import Config
+from foul.errors import UserError
+
+
+def shipped_configs() -> dict[str, Path]:
+    """The configurations that come with foul, by name."""
+    folder = Path(str(resources.files("foul") / "configs"))
+    return {file.stem: file for file in sorted(folder.glob("*.toml"))}
+
+
+def load_config(
+    source: str | Path | None = None, overrides: Iterable[str] | Mapping[str, Any] = ()
+) -> Config:
+    """A configuration from a TOML file or a shipped name, changed by overrides.
+
+    Args:
+        source: a path, the name of a shipped configuration, or nothing for the defaults.
+        overrides: `"section.key=value"` texts as on the command line, or a mapping from
+            `"section.key"` to values.
+
+    Raises:
+        UserError: names the file or key, the value, and what would be right.
+    """
+    values = _read_toml(_find(source)) if source is not None else {}
+    if not isinstance(overrides, Mapping):
+        overrides = dict(parse_override(text) for text in overrides)
+    for key, value in overrides.items():
+        _set(values, key, value)
+    return validate(values)
+
+
+def read_config_file(path: Path) -> Config:
+    """The configuration in this file."""
+    return validate(_read_toml(path))
+
+
+def config_to_toml(config: Config) -> str:
+    """The whole configuration as TOML; what is None is left out (TOML has no null)."""
+    return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """`key=value`, where value is TOML or, failing that, a plain string."""
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise UserError(f"'{text}' is not key=value", "Write for example learning.rounds=10.")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), value
+
+
+def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
+    """Every key of the configuration, dotted."""
+    keys = []
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            keys += known_keys(kind, f"{prefix}{name}.")
+        else:
+            keys.append(f"{prefix}{name}")
+    return keys
+
+
+def validate(values: Mapping[str, Any]) -> Config:
+    """The configuration with these values.
+
+    Raises:
+        UserError: the first problem, with the nearest known key where one was mistyped.
+    """
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise _explained(error) from None
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`, did you mean 'x'?` or nothing."""
+    match = difflib.get_close_matches(word, list(known), 1, 0.5)
+    return f", did you mean '{match[0]}'?" if match else ""
+
+
+def _find(source: str | Path) -> Path:
+    path = Path(source)
+    if path.is_file():
+        return path
+    shipped = shipped_configs()
+    if str(source) in shipped:
+        return shipped[str(source)]
+    hint = nearest(path.stem, shipped)
+    raise UserError(
+        f"Configuration '{source}' is neither a file nor shipped with foul{hint}",
+        f"Shipped: {', '.join(shipped)}.",
+    )
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not valid TOML ({error})", "Mend that line.") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror})", "Check the path.") from error
+
+
+def _set(values: dict[str, Any], key: str, value: Any) -> None:
+    """Set a dotted key; a section that is not one is reported as an unknown key."""
+    *sections, last = key.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise _unknown_key(key)
+    values[last] = value
+
+
+def _unknown_key(key: str) -> UserError:
+    known = known_keys()
+    word = key.rsplit(".", 1)[-1]
+    same = [k for k in known if k.rsplit(".", 1)[-1] == word]
+    hint = f", did you mean '{same[0]}'?" if same else nearest(key, known)
+    if not hint:
+        close = difflib.get_close_matches(word, [k.rsplit(".", 1)[-1] for k in known], 1, 0.6)
+        hint = nearest(key, [k for k in known if close and k.endswith(close[0])])
+    return UserError(f"Unknown key '{key}'{hint}", "`foul config schema` lists all keys.")
+
+
+def _explained(error: ValidationError) -> UserError:
+    problem = error.errors()[0]
+    key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return _unknown_key(key)
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "value_error":
+        return UserError(f"{key}: {message}" if key else message)
+    return UserError(
+        f"{key}={problem['input']!r}: {message[0].lower()}{message[1:]}",
+        "`foul config schema` shows what is allowed.",
+    )

@@ -1,0 +1,111 @@
+"""The embedded default: real digits drawn in four styles, which are four domains.
+
+Each digit appears in one style only and is given to the training or the test part before it
+is drawn. The set is the same for every seed of a run.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from foul.data.domains import Domain, DomainSet, Samples
+from foul.data.known import DIGITS
+from foul.data.mnist import embedded_digits
+from foul.seeds import numpy_generator
+
+SEED = 1998
+PER_CLASS, TEST_PER_CLASS = 125, 25
+
+Grey = NDArray[np.float32]
+"""Ink ``[N, 28, 28]`` between 0 and 1."""
+Colour = NDArray[np.float32]
+"""Pixels ``[N, 28, 28, 3]`` between 0 and 1."""
+Style = Callable[[Grey, np.random.Generator], Colour]
+
+
+def plain(ink: Grey, rng: np.random.Generator) -> Colour:
+    """White on black, as MNIST is."""
+    return np.repeat(ink[..., None], 3, axis=-1)
+
+
+def inverted(ink: Grey, rng: np.random.Generator) -> Colour:
+    """A dark colour on a light one, drawn anew for each digit."""
+    front = rng.uniform(0.0, 0.4, (len(ink), 1, 1, 3))
+    back = rng.uniform(0.6, 1.0, (len(ink), 1, 1, 3))
+    return _blend(ink, front, back)
+
+
+def contours(ink: Grey, rng: np.random.Generator) -> Colour:
+    """Only the outline, dark on light."""
+    front = rng.uniform(0.0, 0.3, (len(ink), 1, 1, 3))
+    back = rng.uniform(0.7, 1.0, (len(ink), 1, 1, 3))
+    return _blend(_outline(ink), front, back)
+
+
+def textured(ink: Grey, rng: np.random.Generator) -> Colour:
+    """A coloured, blotchy background that the strokes invert."""
+    blotches = rng.uniform(0.0, 1.0, (len(ink), 3, 7, 7)).astype(np.float32)
+    smooth = functional.interpolate(torch.from_numpy(blotches), size=ink.shape[1:], mode="bicubic")
+    background = smooth.permute(0, 2, 3, 1).numpy().clip(0, 1)
+    return np.abs(background - ink[..., None])
+
+
+STYLES: dict[str, Style] = {
+    "plain": plain,
+    "inverted": inverted,
+    "contours": contours,
+    "textured": textured,
+}
+
+
+def digits(image_size: int) -> DomainSet:
+    """The four domains at this image size (28 is the original one)."""
+    drawn = {name: _resized(images, image_size) for name, (images, _) in _drawn().items()}
+    domains = []
+    for name, (_, labels) in _drawn().items():
+        samples = Samples.of(drawn[name], labels)
+        place = torch.arange(len(labels)) % PER_CLASS
+        train = samples.subset(torch.nonzero(place >= TEST_PER_CLASS).flatten())
+        test = samples.subset(torch.nonzero(place < TEST_PER_CLASS).flatten())
+        domains.append(Domain(name, train, test))
+    return DomainSet("digits", DIGITS, image_size, tuple(domains))
+
+
+@cache
+def _drawn() -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    """Images and labels of each style, class by class, the test part of a class first."""
+    grey, labels = embedded_digits()
+    shuffled = numpy_generator(SEED, "digits/deal").permutation(len(labels))
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")].reshape(len(DIGITS), -1)
+    result = {}
+    for number, (name, style) in enumerate(STYLES.items()):
+        rows = by_class[:, number * PER_CLASS : (number + 1) * PER_CLASS].ravel()
+        ink: Grey = grey[rows].astype(np.float32) / np.float32(255)
+        pixels = style(ink, numpy_generator(SEED, "digits/style", client=name))
+        images = (pixels.clip(0, 1) * 255).round().astype(np.uint8)
+        result[name] = (torch.from_numpy(images), torch.from_numpy(labels[rows]))
+    return result
+
+
+def _blend(ink: Grey, front: NDArray[np.float64], back: NDArray[np.float64]) -> Colour:
+    cover = ink[..., None]
+    return (cover * front + (1 - cover) * back).astype(np.float32)
+
+
+def _outline(ink: Grey) -> Grey:
+    """Where the ink's brightness changes: its morphological gradient, one pixel wide."""
+    grey = torch.from_numpy(ink)[:, None]
+    shrunk = -functional.max_pool2d(-grey, 3, stride=1, padding=1)
+    return (grey - shrunk)[:, 0].numpy()
+
+
+def _resized(images: torch.Tensor, size: int) -> torch.Tensor:
+    if images.shape[1] == size:
+        return images
+    planes = images.permute(0, 3, 1, 2).float()
+    resized = functional.interpolate(planes, (size, size), mode="bilinear", antialias=True)
+    return resized.round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous()

@@ -1,0 +1,1 @@
+"""Server side: engines, rounds, averaging, costs."""

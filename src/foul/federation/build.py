@@ -1,0 +1,58 @@
+"""From a configuration to a federation in this process."""
+
+from dataclasses import dataclass
+
+from foul.client.worker import Worker
+from foul.config.schema import Config
+from foul.data import DomainSet, build_clients, load_dataset
+from foul.devices import pick_device, set_threads
+from foul.federation.federation import Federation
+from foul.federation.inprocess import InProcessEngine
+from foul.federation.ledger import Ledger
+from foul.federation.messages import Tensors
+from foul.federation.observer import Observer
+from foul.models import DisentangledNet, build_network, load_backbone
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A federation and what its server must know of the data: class names and image size."""
+
+    federation: Federation
+    classes: tuple[str, ...]
+    image_size: int
+    buffers: frozenset[str]
+    """Names of the network's tensors that are not parameters."""
+    initial: Tensors
+    """The network before any training."""
+
+
+def build(
+    config: Config, observer: Observer | None = None, ledger: Ledger | None = None
+) -> Setting:
+    """Load the data, share it out to clients and start the in-process engine."""
+    observer = observer or Observer()
+    set_threads(config.threads)
+    device = pick_device(config.device)
+    data: DomainSet = load_dataset(
+        config.data,
+        config.seed,
+        lambda done, total: observer.on_work("decoding images", done, total),
+    )
+    clients = build_clients(data, config.clients, config.seed)
+    net = initial_network(config, len(data.classes), data.image_size)
+    initial = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    buffers = frozenset(initial) - {name for name, _ in net.named_parameters()}
+    worker = Worker(clients, net, device, config.precision == "bfloat16")
+    federation = Federation(
+        InProcessEngine(worker), config.federation, config.seed, ledger, observer
+    )
+    return Setting(federation, data.classes, data.image_size, buffers, initial)
+
+
+def initial_network(config: Config, classes: int, image_size: int) -> DisentangledNet:
+    """The network before any training, with the user's backbone weights if there are any."""
+    net = build_network(config.model, classes, image_size, config.seed)
+    if config.model.weights is not None:
+        load_backbone(net, config.model.weights)
+    return net

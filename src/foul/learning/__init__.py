@@ -1,0 +1,1 @@
+"""The learning stage: objectives, local training, rounds."""

@@ -1,0 +1,102 @@
+"""Local SGD: one loop for every phase of every objective."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from foul.client.context import TaskContext
+from foul.config.schema import LearningConfig
+from foul.data.augment import augment
+from foul.data.batches import batch_count, shuffled_batches, to_float
+from foul.seeds import torch_generator
+
+Terms = dict[str, Tensor]
+"""Named losses of a batch; their sum is descended."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Some parts of the network descend some losses for some epochs."""
+
+    name: str
+    parts: tuple[str, ...]
+    epochs: float
+    rate: float
+    loss: Callable[[Tensor, Tensor], Terms]
+    """Terms for (normalised images, labels)."""
+
+
+class LocalTraining:
+    """SGD on one client's training samples; randomness is addressed by round and client."""
+
+    def __init__(self, context: TaskContext, config: LearningConfig) -> None:
+        self._context = context
+        self._config = config
+        self._seed = int(context.settings["seed"])
+        self._rate_scale = float(context.settings.get("rate_scale", 1.0))
+
+    def generator(self, purpose: str, device: bool = False) -> torch.Generator:
+        """A stream for this purpose, round and client, on the CPU or on the device."""
+        context = self._context
+        where = str(context.device) if device else "cpu"
+        return torch_generator(self._seed, purpose, context.round, context.data.id, where)
+
+    def run(self, phase: Phase) -> dict[str, float]:
+        """Train this phase; answers the mean of each loss term, as `phase/term`."""
+        context, config = self._context, self._config
+        context.net.train()
+        parameters = select_parameters(context.net, phase.parts)
+        optimiser = torch.optim.SGD(
+            parameters,
+            phase.rate * self._rate_scale,
+            config.momentum,
+            weight_decay=config.weight_decay,
+            foreach=True,
+        )
+        sums: dict[str, Tensor] = {}
+        seen = 0
+        for images, labels in self._batches(phase):
+            with context.meter.step((phase.name, *images.shape)):
+                with context.arithmetic():
+                    terms = phase.loss(images, labels)
+                optimiser.zero_grad(set_to_none=True)
+                torch.stack([term.float() for term in terms.values()]).sum().backward()
+            if config.max_grad_norm:
+                nn.utils.clip_grad_norm_(parameters, config.max_grad_norm, foreach=True)
+            optimiser.step()
+            for name, term in terms.items():
+                value = term.detach() * len(labels)
+                sums[name] = sums[name] + value if name in sums else value
+            seen += len(labels)
+        return {f"{phase.name}/{name}": float(value) / seen for name, value in sums.items()}
+
+    def _batches(self, phase: Phase) -> Iterator[tuple[Tensor, Tensor]]:
+        """`phase.epochs` shuffled epochs; a fraction is that part of an epoch."""
+        samples, size = self._context.data.train, self._config.batch_size
+        shuffle = self.generator(f"shuffle/{phase.name}")
+        noise = self.generator(f"augment/{phase.name}")
+        steps = max(1, round(phase.epochs * batch_count(len(samples), size)))
+        while steps > 0:
+            for rows in shuffled_batches(len(samples), size, shuffle):
+                images, labels = samples.batch(rows)
+                ready = to_float(images.to(self._context.device))
+                settings = self._config.augment
+                if settings.crop < 1 or settings.flip:
+                    ready = augment(ready, noise, scale=(settings.crop, 1.0), flip=settings.flip)
+                yield ready, labels.to(self._context.device)
+                steps -= 1
+                if steps == 0:
+                    return
+
+
+def select_parameters(net: nn.Module, parts: tuple[str, ...]) -> list[nn.Parameter]:
+    """Make just these parts trainable, so that no gradient is computed for the others."""
+    chosen = []
+    for name, parameter in net.named_parameters():
+        trainable = name.split(".", 1)[0] in parts
+        parameter.requires_grad_(trainable)
+        if trainable:
+            chosen.append(parameter)
+    return chosen

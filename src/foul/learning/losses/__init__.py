@@ -1,0 +1,15 @@
+"""The losses of the learning stage: pure functions of tensors."""
+
+from foul.learning.losses.causal import prototype_loss
+from foul.learning.losses.classification import classification_loss, fooling_loss
+from foul.learning.losses.noncausal import variance_loss
+from foul.learning.losses.reconstruction import kl_to_standard_normal, reconstruction_loss
+
+__all__ = [
+    "classification_loss",
+    "fooling_loss",
+    "kl_to_standard_normal",
+    "prototype_loss",
+    "reconstruction_loss",
+    "variance_loss",
+]

@@ -1,0 +1,177 @@
+"""The learning stage as a run: folder, checkpoints, resume, summary."""
+
+from pathlib import Path
+from typing import Any
+
+from foul.config.schema import Config
+from foul.errors import UserError
+from foul.evaluation.accuracy import evaluate
+from foul.federation.build import Setting, build
+from foul.federation.ledger import Ledger
+from foul.federation.observer import Observer
+from foul.learning.rounds import LearningState, learning_rounds
+from foul.runs.folder import RunFolder
+
+_FREE_TO_CHANGE = ("device", "threads", "tensorboard")
+"""What a resumed run may change: where it runs, not what it computes."""
+
+
+def learn(
+    config: Config | None,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    observer: Observer | None = None,
+    command: str = "",
+) -> RunFolder:
+    """Train until the patience rule or the last round; ends with `models/learned.safetensors`.
+
+    Args:
+        config: what to do; may be None to resume with the folder's own configuration.
+        out: the run folder.
+        resume: continue the run in `out`. Killed at any moment, a run that is resumed ends with
+            the same bits as one that was left alone.
+        observer: gets every round as it ends.
+        command: the command line to note in the run folder.
+
+    Raises:
+        UserError: the folder, the configuration or the data cannot be used as asked.
+        QuorumError: too few clients answered; the state is saved.
+    """
+    observer = observer or Observer()
+    path = Path(out)
+    if resume:
+        folder = RunFolder.open(path)
+        config = _same(folder, config)
+        if folder.summary():
+            observer.on_message(f"{path} has learned already; nothing to do")
+            return folder
+        setting = build(config, observer)
+    elif config is None:
+        raise UserError("No configuration given", "Name one, or continue a run with --resume.")
+    else:
+        # Built first: bad data must not leave a half-written folder behind.
+        _refuse_existing(path)
+        setting = build(config, observer)
+        folder = RunFolder.create(path, config, _facts(setting, command))
+    with folder.lock():
+        _run(folder, config, setting, observer)
+    return folder
+
+
+def _run(folder: RunFolder, config: Config, setting: Setting, observer: Observer) -> None:
+    federation, learning = setting.federation, config.learning
+    state, ledger = _restore(folder, setting)
+    federation.ledger = ledger
+    observer.on_stage("learning", learning.rounds, state.round)
+    for record in learning_rounds(
+        federation, learning, state, federation.clients, setting.buffers
+    ):
+        last = state.finished(learning)
+        if learning.evaluate_every and state.round % learning.evaluate_every == 0:
+            scores = evaluate(federation, state.tensors, round=state.round, splits=("test",))
+            record["test"] = {
+                domain: score.to_dict() for domain, score in scores.by_domain("test").items()
+            }
+        folder.append(record)
+        if last or state.round % config.federation.checkpoint_every == 0:
+            _save(folder, config, state, ledger)
+        observer.on_round(record)
+    _finish(folder, setting, state)
+
+
+def _finish(folder: RunFolder, setting: Setting, state: LearningState) -> None:
+    """Evaluate the learned model, store it, and say what it took."""
+    federation = setting.federation
+    accuracies = evaluate(federation, state.tensors, round=state.round)
+    folder.save_model(
+        "learned", state.tensors, {"round": state.round, "classes": list(setting.classes)}
+    )
+    folder.write_summary(
+        {
+            "stage": "learned",
+            "rounds": state.round,
+            "best_round": state.best_round,
+            "accuracy": accuracies.to_dict(),
+            "costs": federation.ledger.to_dict(),
+            "disk_bytes": folder.disk_bytes(),
+        }
+    )
+
+
+def _save(folder: RunFolder, config: Config, state: LearningState, ledger: Ledger) -> None:
+    tensors = {f"model.{name}": tensor for name, tensor in state.tensors.items()}
+    tensors |= {f"velocity.{name}": tensor for name, tensor in state.velocity.items()}
+    numbers = {**state.numbers(), "seed": config.seed, "ledger": ledger.to_dict()}
+    folder.save_checkpoint(state.round, tensors, numbers, config.federation.keep_checkpoints)
+
+
+def _restore(folder: RunFolder, setting: Setting) -> tuple[LearningState, Ledger]:
+    """The state of the newest checkpoint, or the beginning."""
+    saved = folder.last_checkpoint()
+    if saved is None:
+        folder.rewind(0)
+        return LearningState(dict(setting.initial)), Ledger()
+    tensors, numbers = saved
+    state = LearningState(
+        _with_prefix(tensors, "model."),
+        _with_prefix(tensors, "velocity."),
+        numbers["round"],
+        numbers["best"],
+        numbers["best_round"],
+    )
+    folder.rewind(state.round)
+    return state, Ledger(numbers["ledger"])
+
+
+def _with_prefix(tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def _same(folder: RunFolder, config: Config | None) -> Config:
+    """The folder's configuration; another one may differ only in where it runs."""
+    own = folder.config()
+    if config is None:
+        return own
+    free = {key: getattr(config, key) for key in _FREE_TO_CHANGE}
+    mine = own.model_copy(update=free)
+    if mine != config:
+        different = _differences(mine.model_dump(), config.model_dump())
+        raise UserError(
+            f"{folder.path} was started with another configuration ({', '.join(different)} differ)",
+            "Resume without a configuration, or start a new run with another --out.",
+        )
+    return config
+
+
+def _differences(one: dict[str, Any], other: dict[str, Any], prefix: str = "") -> list[str]:
+    keys = []
+    for key, value in one.items():
+        if isinstance(value, dict):
+            keys += _differences(value, other[key], f"{prefix}{key}.")
+        elif value != other[key]:
+            keys.append(prefix + key)
+    return keys
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UserError(
+            f"{path} exists already", "Continue it with --resume, or choose another --out."
+        )
+
+
+def _facts(setting: Setting, command: str) -> dict[str, Any]:
+    return {
+        "command": command,
+        "classes": list(setting.classes),
+        "image_size": setting.image_size,
+        "clients": [
+            {"id": client.id, "domain": client.domain, "samples": dict(client.samples)}
+            for client in setting.federation.clients
+        ],
+    }

@@ -1,0 +1,182 @@
+"""The run folder: a run that explains itself.
+
+    config.toml                     the resolved configuration
+    run.json                        version, command, stage, clients
+    rounds.jsonl                    one line per round: accuracy, losses, who answered, costs
+    checkpoints/round-00012.safetensors
+    models/learned.safetensors      the model at the end of the learning stage
+    summary.json                    accuracy per domain, costs, disk
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import foul
+from foul.config.load import config_to_toml, read_config_file
+from foul.config.schema import Config
+from foul.errors import UserError
+from foul.federation.messages import Tensors
+from foul.runs.atomic import write_text
+from foul.runs.checkpoint import load_tensors, save_tensors
+
+FORMAT = 1
+"""Raised when a newer foul could not read an older folder, or the other way round."""
+
+
+class RunFolder:
+    """One run on disk. Everything is written atomically; a kill at any moment loses one round."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+        self.models = path / "models"
+
+    @classmethod
+    def create(cls, path: Path, config: Config, facts: dict[str, Any]) -> "RunFolder":
+        """Start a new run folder.
+
+        Raises:
+            UserError: there is something at this path already.
+        """
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise UserError(
+                f"{path} exists already",
+                "Continue it with --resume, or choose another --out.",
+            )
+        folder = cls(path)
+        try:
+            folder.checkpoints.mkdir(parents=True, exist_ok=True)
+            folder.models.mkdir(exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{path} cannot be created ({error.strerror})", "Choose another --out.") from error
+        write_text(path / "config.toml", config_to_toml(config))
+        folder.write_facts({"format": FORMAT, "version": foul.__version__, **facts})
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> "RunFolder":
+        """An existing run folder.
+
+        Raises:
+            UserError: it is not a run folder, or of a version that this one cannot read.
+        """
+        facts = path / "run.json"
+        if not facts.is_file():
+            raise UserError(f"{path} is not a run folder (it has no run.json)", "Check the path.")
+        folder = cls(path)
+        found = folder.facts().get("format")
+        if found != FORMAT:
+            raise UserError(
+                f"{path} has run format {found}, this foul {foul.__version__} reads {FORMAT}",
+                f"Use the foul that wrote it ({folder.facts().get('version', 'unknown')}).",
+            )
+        return folder
+
+    def facts(self) -> dict[str, Any]:
+        try:
+            facts = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self.path / 'run.json'} cannot be read ({error})") from error
+        if not isinstance(facts, dict):
+            raise UserError(f"{self.path / 'run.json'} does not hold a JSON object")
+        return facts
+
+    def write_facts(self, facts: dict[str, Any]) -> None:
+        write_text(self.path / "run.json", json.dumps(facts, indent=2) + "\n")
+
+    def config(self) -> Config:
+        return read_config_file(self.path / "config.toml")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the folder for this process alone."""
+        with (self.path / ".lock").open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(
+                    f"{self.path} is in use by another process", "Wait for it to end."
+                ) from None
+            yield
+
+    def save_checkpoint(
+        self, round: int, tensors: Tensors, state: dict[str, Any], keep: int
+    ) -> None:
+        """Write the checkpoint of a round, then remove all but the newest `keep`."""
+        save_tensors(self._checkpoint(round), tensors, state)
+        for old in self._rounds()[:-keep]:
+            self._checkpoint(old).unlink()
+
+    def last_checkpoint(self) -> tuple[Tensors, dict[str, Any]] | None:
+        """The newest checkpoint, or nothing if none was written yet."""
+        rounds = self._rounds()
+        return load_tensors(self._checkpoint(rounds[-1])) if rounds else None
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Add a line to rounds.jsonl."""
+        with (self.path / "rounds.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rounds so far; a line cut off by a kill is not one."""
+        path = self.path / "rounds.jsonl"
+        records = []
+        if path.is_file():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                try:
+                    records.append(json.loads(line))
+                except ValueError:
+                    break
+        return records
+
+    def rewind(self, round: int) -> None:
+        """Forget the records after this round: they will be made again."""
+        kept = [record for record in self.records() if record["round"] <= round]
+        write_text(self.path / "rounds.jsonl", "".join(json.dumps(r) + "\n" for r in kept))
+
+    def save_model(self, name: str, tensors: Tensors, state: dict[str, Any]) -> Path:
+        path = self.models / f"{name}.safetensors"
+        save_tensors(path, tensors, state)
+        return path
+
+    def load_model(self, name: str = "learned") -> tuple[Tensors, dict[str, Any]]:
+        """A finished model.
+
+        Raises:
+            UserError: the run has no such model (yet).
+        """
+        path = self.models / f"{name}.safetensors"
+        if not path.is_file():
+            have = sorted(file.stem for file in self.models.glob("*.safetensors"))
+            raise UserError(
+                f"{self.path} has no model '{name}' (it has: {', '.join(have) or 'none'})",
+                "A run that is still learning gets its model with --resume.",
+            )
+        return load_tensors(path)
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        write_text(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
+
+    def summary(self) -> dict[str, Any]:
+        path = self.path / "summary.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+    def disk_bytes(self) -> int:
+        """Bytes of all files of this run."""
+        return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
+
+    def _checkpoint(self, round: int) -> Path:
+        return self.checkpoints / f"round-{round:05d}.safetensors"
+
+    def _rounds(self) -> list[int]:
+        return sorted(
+            int(file.stem.removeprefix("round-"))
+            for file in self.checkpoints.glob("round-*.safetensors")
+        )
