@@ -26,6 +26,7 @@ without the products between retain and forget clients and without a gap.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +142,22 @@ def groups_of(blocks: Indices) -> list[Indices]:
     return [np.flatnonzero(blocks == block) for block in range(int(blocks.max()) + 1)]
 
 
+class _Hull(NamedTuple):
+    """What the closed form needs of the affine hull of a face (see the head of this file).
+
+    Attributes:
+        nearest: `H^-1 E M^-1 1`, the weights of its point nearest to the origin.
+        tilt: `H^-1 (E M^-1 m - b)`: `D tilt` takes from g its part along the hull.
+        distance: s.
+        along: rho.
+    """
+
+    nearest: Vector
+    tilt: Vector
+    distance: float
+    along: float
+
+
 class _Solver:
     """The state of one run: the problem, its ridge, the number of factorisations."""
 
@@ -188,22 +205,25 @@ class _Solver:
     def pivot(self, point: Point, members: Indices) -> Point | None:
         """Minimise over the face, dropping negative weights all at once, until none is left."""
         while True:
-            weights, tilt = self.face_minimiser(members, point)
+            weights = self.face_minimiser(members, point)
             positive = weights > 0.0
             if positive.all():
                 break
             members = members[positive]
         better = self.evaluate(self.spread(members, weights))
         if better.reach < _INSIDE:
-            better = self.certified_inside(better, self.spread(members, tilt))
+            better = self.certified_inside(better, members)
             return better if better.gap < point.gap else None
         return better if self.merit(better) < self.merit(point) else None
 
-    def certified_inside(self, point: Point, tilt: Vector) -> Point:
+    def certified_inside(self, point: Point, members: Indices) -> Point:
         """`point`, where Dw = 0, with the certificate `x = g + D tilt`.
 
         There `y = c w / |Dw|` is 0 / 0 up to rounding; the tilt is the part of y that stays finite.
+        It needs a larger ridge, because M is singular where the origin lies in the hull.
         """
+        ridge = _EPS**0.5 * float(self.problem.quadratic.diagonal().max())
+        tilt = self.spread(members, self.hull(members, ridge).tilt)
         image = self.problem.quadratic @ tilt
         length = max(float(tilt @ image), 0.0) ** 0.5
         slopes = self.problem.linear + min(1.0, self.problem.radius / max(length, _TINY)) * image
@@ -218,7 +238,7 @@ class _Solver:
         members = np.union1d(members, violation.argmax(keepdims=True))
         while self.iterations < self.max_iterations:
             weights = point.weights[members]
-            step = self.face_minimiser(members, point)[0] - weights
+            step = self.face_minimiser(members, point) - weights
             falling = step < 0.0
             limits = np.full(len(step), np.inf)
             limits[falling] = weights[falling] / -step[falling]
@@ -267,38 +287,41 @@ class _Solver:
         rest = max(point.smoothed**2 - cross**2 / curvature, 0.0)
         return -cross / curvature - slope * float(np.sqrt(rest / (curvature * room)))
 
-    def face_minimiser(self, members: Indices, point: Point) -> tuple[Vector, Vector]:
-        """The weights of `members` that minimise F, or its majoriser at `point`, on their hull.
+    def face_minimiser(self, members: Indices, point: Point) -> Vector:
+        """The weights of `members` that minimise F, or its majoriser at `point`, on their hull."""
+        hull = self.hull(members, self.ridge)
+        room = self.problem.radius**2 - hull.along
+        if room > 1e-12 * self.problem.radius**2 and hull.distance > 0.0:
+            scale = (room / hull.distance) ** 0.5
+        else:
+            scale = self.problem.radius / point.smoothed
+        return hull.nearest + hull.tilt / scale
 
-        Beside them the tilt `H^-1 (E M^-1 m - b)`: `D tilt` takes from g its part along the hull.
-        """
+    def hull(self, members: Indices, ridge: float) -> "_Hull":
         right = self.right[members]
-        solved = self.solve_with_ridge(members, right)
+        solved = self.solve_with_ridge(members, right, ridge)
         table = right.T @ solved
         targets = np.ones((len(self.groups), 2))
         targets[:, 1] = table[:-1, -1]
         ones, linear = np.linalg.solve(table[:-1, :-1], targets).T
-        distance = float(ones.sum())
-        along = float(table[-1, -1] - targets[:, 1] @ linear)
-        room = self.problem.radius**2 - along
-        if room > 1e-12 * self.problem.radius**2 and distance > 0.0:
-            scale = (room / distance) ** 0.5
-        else:
-            scale = self.problem.radius / point.smoothed
-        tilt: Vector = solved[:, :-1] @ linear - solved[:, -1]
-        weights: Vector = solved[:, :-1] @ ones + tilt / scale
-        return weights, tilt
+        return _Hull(
+            nearest=solved[:, :-1] @ ones,
+            tilt=solved[:, :-1] @ linear - solved[:, -1],
+            distance=float(ones.sum()),
+            along=float(table[-1, -1] - targets[:, 1] @ linear),
+        )
 
-    def solve_with_ridge(self, members: Indices, right: Matrix) -> Matrix:
+    def solve_with_ridge(self, members: Indices, right: Matrix, ridge: float) -> Matrix:
         """`(H + delta I)^-1 right` on `members`; delta grows until the matrix is definite."""
         whole = len(members) == len(self.problem.linear)
         while True:
             part = self.problem.quadratic
             part = part.copy() if whole else part[members[:, None], members]
-            part.flat[:: len(members) + 1] += self.ridge
+            part.flat[:: len(members) + 1] += ridge
             self.iterations += 1
             # H is symmetric, so its transpose is H in the order LAPACK overwrites in place.
             _, solved, failed = dposv(part.T, right, overwrite_a=1)
             if not failed:
                 return np.asarray(solved)
-            self.ridge *= 16.0
+            ridge *= 16.0
+            self.ridge = max(ridge, self.ridge)
