@@ -7,6 +7,7 @@ a domain of its own.
 
 import argparse
 import json
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,7 @@ def network(classes: int) -> nn.Sequential:
     """Three convolutions with BatchNorm and a linear layer."""
     layers: list[nn.Module] = []
     widths = (3, 16, 32, 64)
-    for inside, outside in zip(widths, widths[1:], strict=False):
+    for inside, outside in pairwise(widths):
         layers += [
             nn.Conv2d(inside, outside, 3, padding=1, bias=False),
             nn.BatchNorm2d(outside),
@@ -30,7 +31,7 @@ def network(classes: int) -> nn.Sequential:
             nn.MaxPool2d(2),
         ]
     layers += [nn.Flatten(), nn.Linear(widths[-1] * 9, classes)]
-    return nn.Sequential(*layers).to(memory_format=torch.channels_last)
+    return nn.Sequential(*layers)
 
 
 def tensors(domains: list[Domain], part: str) -> tuple[Tensor, Tensor]:
@@ -55,7 +56,8 @@ def train(domains: list[Domain], epochs: int, seed: int) -> nn.Sequential:
     for _ in range(epochs):
         for rows in shuffled_batches(len(labels), BATCH, generator):
             optimizer.zero_grad()
-            functional.cross_entropy(model(images[rows]), labels[rows]).backward()
+            loss = functional.cross_entropy(model(images[rows]), labels[rows])
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
     return model.eval()

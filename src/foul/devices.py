@@ -1,6 +1,8 @@
-"""Which device and how many threads."""
+"""Which device, and how the work is spread over cores."""
 
+import multiprocessing
 import os
+from dataclasses import dataclass
 
 import torch
 
@@ -26,8 +28,20 @@ def pick_device(wish: str) -> torch.device:
     return device
 
 
-def set_threads(threads: int) -> int:
-    """Use this many CPU threads (0: one per core that this process may use)."""
-    count = threads or len(os.sched_getaffinity(0))
-    torch.set_num_threads(count)
-    return count
+@dataclass(frozen=True)
+class CpuPlan:
+    """How local work is spread over cores: processes, and torch threads in each."""
+
+    workers: int
+    threads: int
+
+
+def plan_cpu(workers: int, threads: int, device: torch.device) -> CpuPlan:
+    """Fill in what is 0: a worker per core on a CPU, one in all for a GPU.
+
+    More threads than cores would spin against each other, so threads share what workers leave.
+    """
+    cores = len(os.sched_getaffinity(0))
+    can_fork = "fork" in multiprocessing.get_all_start_methods()
+    count = workers or (cores if device.type == "cpu" and can_fork else 1)
+    return CpuPlan(count, threads or max(1, cores // count))

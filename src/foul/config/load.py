@@ -5,10 +5,11 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import tomli_w
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from foul.config.schema import Config
 from foul.errors import UserError
@@ -148,3 +149,37 @@ def _explained(error: ValidationError) -> UserError:
         f"{key}={problem['input']!r}: {message[0].lower()}{message[1:]}",
         "`foul config schema` shows what is allowed.",
     )
+
+
+def describe_keys() -> list[list[str]]:
+    """Key, default, what is allowed, and meaning of every setting."""
+    rows = []
+    for key in known_keys():
+        model: type[BaseModel] = Config
+        *sections, last = key.split(".")
+        for section in sections:
+            kind = model.model_fields[section].annotation
+            assert isinstance(kind, type)
+            model = kind
+        field = model.model_fields[last]
+        meaning = " ".join((field.description or "").split())
+        rows.append([key, str(field.default), _allowed(field), meaning])
+    return rows
+
+
+def _allowed(field: FieldInfo) -> str:
+    """Choices of a literal, or type and bounds."""
+    if get_origin(field.annotation) is Literal:
+        return " | ".join(str(choice) for choice in get_args(field.annotation))
+    kind = getattr(field.annotation, "__name__", str(field.annotation))
+    if field.annotation is not None and get_origin(field.annotation) is not None:
+        kind = str(field.annotation).replace("pathlib.", "")
+    signs = {"Ge": ">=", "Gt": ">", "Le": "<=", "Lt": "<"}
+    bounds = [
+        f"{signs[type(rule).__name__]} {next(iter(vars(rule).values()))}"
+        if hasattr(rule, "__dict__") and vars(rule)
+        else f"{signs[type(rule).__name__]} {getattr(rule, type(rule).__name__.lower())}"
+        for rule in field.metadata
+        if type(rule).__name__ in signs
+    ]
+    return " ".join([kind, *bounds])

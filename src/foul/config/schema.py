@@ -53,6 +53,8 @@ class ModelConfig(Section):
 
     backbone: Literal["small", "resnet18", "resnet50", "tiny"] = "small"
     """Residual backbone; `small` suits images of about 32 pixels, `tiny` is for tests."""
+    norm: Literal["batch", "group"] = "batch"
+    """Normalisation layers. Batch statistics are averaged over clients; groups need none."""
     width: float = Field(default=1.0, gt=0, le=4)
     """Multiplies the channels of every layer."""
     split: int = Field(default=1, ge=0, le=3)
@@ -67,7 +69,7 @@ class ModelConfig(Section):
     """Latent maps of V (the paper's variant channels)."""
     latent_size: int = Field(default=4, ge=1)
     """Largest side of the latent maps; larger maps are averaged down to it."""
-    decoder_channels: int = Field(default=64, ge=4)
+    decoder_channels: int = Field(default=32, ge=4)
     """Channels of the decoder's first layer; each further layer has half."""
     head: Literal["joint", "causal"] = "joint"
     """What is deployed: the head on [z_K, z_V], or the classifier on z_K alone (the paper's)."""
@@ -205,8 +207,10 @@ class Config(Section):
     """Root of all randomness."""
     device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?|mps)$")
     """`auto`, `cpu`, `cuda`, `cuda:N` or `mps`."""
+    workers: int = Field(default=0, ge=0)
+    """Processes that train clients side by side; 0: one per core on a CPU, one on a GPU."""
     threads: int = Field(default=0, ge=0)
-    """CPU threads of torch; 0: one per core."""
+    """Torch threads of each worker; 0: the cores shared out among the workers."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the forward and backward passes; weights are always float32."""
     tensorboard: bool = False

@@ -45,4 +45,8 @@ def augment(
     grid = functional.affine_grid(
         maps.to(images.device, images.dtype), list(images.shape), align_corners=False
     )
-    return functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
+    result = functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
+    # grid_sample always answers channels first.
+    if images.is_contiguous(memory_format=torch.channels_last):
+        return result.contiguous(memory_format=torch.channels_last)
+    return result

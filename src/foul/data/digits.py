@@ -2,6 +2,10 @@
 
 Each digit appears in one style only and is given to the training or the test part before it
 is drawn. The set is the same for every seed of a run.
+
+The styles are made so that each has something that no other prepares for (light strokes on
+dark, hue instead of brightness, lines instead of strokes, a busy background): a network
+trained without a style loses 15 points or more on it (``benchmarks/style_gap.py``).
 """
 
 from collections.abc import Callable
@@ -15,10 +19,13 @@ from torch.nn import functional
 from foul.data.domains import Domain, DomainSet, Samples
 from foul.data.known import DIGITS
 from foul.data.mnist import embedded_digits
+from foul.data.resize import resized
 from foul.seeds import numpy_generator
 
 SEED = 1998
 PER_CLASS, TEST_PER_CLASS = 125, 25
+# How bright red, green and blue look.
+LUMA = np.array([0.299, 0.587, 0.114])
 
 Grey = NDArray[np.float32]
 """Ink ``[N, 28, 28]`` between 0 and 1."""
@@ -33,25 +40,32 @@ def plain(ink: Grey, rng: np.random.Generator) -> Colour:
 
 
 def inverted(ink: Grey, rng: np.random.Generator) -> Colour:
-    """A dark colour on a light one, drawn anew for each digit."""
-    front = rng.uniform(0.0, 0.4, (len(ink), 1, 1, 3))
-    back = rng.uniform(0.6, 1.0, (len(ink), 1, 1, 3))
-    return _blend(ink, front, back)
+    """A dark colour on a light one of another hue, both drawn anew for each digit.
+
+    Most of their difference is hue, so that a network that looks at brightness is lost.
+    """
+    hue = rng.uniform(-1, 1, (len(ink), 3))
+    hue -= (hue @ LUMA)[:, None] * LUMA / (LUMA @ LUMA)
+    hue /= np.abs(hue).max(axis=1, keepdims=True)
+    middle = rng.uniform(0.45, 0.55, (len(ink), 1))
+    away = 0.36 * hue - 0.13
+    return _blend(ink, (middle + away)[:, None, None], (middle - away)[:, None, None])
 
 
 def contours(ink: Grey, rng: np.random.Generator) -> Colour:
-    """Only the outline, dark on light."""
-    front = rng.uniform(0.0, 0.3, (len(ink), 1, 1, 3))
-    back = rng.uniform(0.7, 1.0, (len(ink), 1, 1, 3))
+    """Only a bright line around the strokes, on dark."""
+    front = rng.uniform(0.7, 1.0, (len(ink), 1, 1, 3))
+    back = rng.uniform(0.0, 0.3, (len(ink), 1, 1, 3))
     return _blend(_outline(ink), front, back)
 
 
 def textured(ink: Grey, rng: np.random.Generator) -> Colour:
-    """A coloured, blotchy background that the strokes invert."""
-    blotches = rng.uniform(0.0, 1.0, (len(ink), 3, 7, 7)).astype(np.float32)
-    smooth = functional.interpolate(torch.from_numpy(blotches), size=ink.shape[1:], mode="bicubic")
-    background = smooth.permute(0, 2, 3, 1).numpy().clip(0, 1)
-    return np.abs(background - ink[..., None])
+    """A light background of coloured blotches that the strokes darken."""
+    blotches = torch.from_numpy(rng.uniform(0, 1, (len(ink), 3, 9, 9)).astype(np.float32))
+    smooth = functional.interpolate(blotches, size=ink.shape[1:], mode="bicubic")
+    background = 0.35 + 0.65 * smooth.permute(0, 2, 3, 1).numpy().clip(0, 1)
+    darker: Colour = background * (1 - 0.65 * ink[..., None])
+    return darker
 
 
 STYLES: dict[str, Style] = {
@@ -64,7 +78,7 @@ STYLES: dict[str, Style] = {
 
 def digits(image_size: int) -> DomainSet:
     """The four domains at this image size (28 is the original one)."""
-    drawn = {name: _resized(images, image_size) for name, (images, _) in _drawn().items()}
+    drawn = {name: resized(images, image_size) for name, (images, _) in _drawn().items()}
     domains = []
     for name, (_, labels) in _drawn().items():
         samples = Samples.of(drawn[name], labels)
@@ -97,15 +111,9 @@ def _blend(ink: Grey, front: NDArray[np.float64], back: NDArray[np.float64]) -> 
 
 
 def _outline(ink: Grey) -> Grey:
-    """Where the ink's brightness changes: its morphological gradient, one pixel wide."""
+    """A line one pixel wide, one pixel away from the ink."""
     grey = torch.from_numpy(ink)[:, None]
-    shrunk = -functional.max_pool2d(-grey, 3, stride=1, padding=1)
-    return (grey - shrunk)[:, 0].numpy()
-
-
-def _resized(images: torch.Tensor, size: int) -> torch.Tensor:
-    if images.shape[1] == size:
-        return images
-    planes = images.permute(0, 3, 1, 2).float()
-    resized = functional.interpolate(planes, (size, size), mode="bilinear", antialias=True)
-    return resized.round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous()
+    fat = functional.max_pool2d(grey, 3, stride=1, padding=1)
+    across = functional.max_pool2d(fat, (1, 3), stride=1, padding=(0, 1))
+    down = functional.max_pool2d(fat, (3, 1), stride=1, padding=(1, 0))
+    return (torch.maximum(across, down) - fat)[:, 0].numpy()

@@ -8,6 +8,7 @@ import torch
 
 from foul.config.schema import DataConfig
 from foul.data.cache import Progress
+from foul.data.colored_mnist import colored_mnist
 from foul.data.digits import digits
 from foul.data.domains import Domain, DomainSet
 from foul.data.folder_set import chosen_domains, folder_set
@@ -20,6 +21,7 @@ from foul.seeds import numpy_generator
 
 EMBEDDED: dict[str, Callable[[DataConfig, int], DomainSet]] = {
     "digits": lambda config, seed: digits(config.image_size),
+    "colored-mnist": colored_mnist,
     "synthetic": lambda config, seed: synthetic(config.image_size, seed),
 }
 

@@ -51,10 +51,10 @@ def _read_idx(folder: Path, name: str) -> NDArray[np.uint8]:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError) as error:
         raise damaged from error
-    if len(data) < 4 or data[:3] != b"\x00\x00\x08":
+    start = 4 + 4 * data[3] if data[:3] == b"\x00\x00\x08" and len(data) > 3 else 0
+    if not 0 < start <= len(data):
         raise damaged
-    start = 4 + 4 * data[3]
     shape = np.frombuffer(data[4:start], ">u4").astype(int)
-    if len(shape) != data[3] or len(data) - start != shape.prod():
+    if len(data) - start != shape.prod():
         raise damaged
     return np.frombuffer(data, np.uint8, offset=start).reshape(shape)

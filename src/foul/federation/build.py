@@ -2,15 +2,19 @@
 
 from dataclasses import dataclass
 
+import torch
+
 from foul.client.worker import Worker
 from foul.config.schema import Config
 from foul.data import DomainSet, build_clients, load_dataset
-from foul.devices import pick_device, set_threads
+from foul.devices import CpuPlan, pick_device, plan_cpu
+from foul.federation.engine import Engine
 from foul.federation.federation import Federation
 from foul.federation.inprocess import InProcessEngine
 from foul.federation.ledger import Ledger
 from foul.federation.messages import Tensors
 from foul.federation.observer import Observer
+from foul.federation.processes import ProcessEngine
 from foul.models import DisentangledNet, build_network, load_backbone
 
 
@@ -32,8 +36,9 @@ def build(
 ) -> Setting:
     """Load the data, share it out to clients and start the in-process engine."""
     observer = observer or Observer()
-    set_threads(config.threads)
     device = pick_device(config.device)
+    plan = plan_cpu(config.workers, config.threads, device)
+    torch.set_num_threads(plan.threads)
     data: DomainSet = load_dataset(
         config.data,
         config.seed,
@@ -45,9 +50,16 @@ def build(
     buffers = frozenset(initial) - {name for name, _ in net.named_parameters()}
     worker = Worker(clients, net, device, config.precision == "bfloat16")
     federation = Federation(
-        InProcessEngine(worker), config.federation, config.seed, ledger, observer
+        local_engine(worker, plan), config.federation, config.seed, ledger, observer
     )
     return Setting(federation, data.classes, data.image_size, buffers, initial)
+
+
+def local_engine(worker: Worker, plan: CpuPlan) -> Engine:
+    """The engine for this machine: this process, or one process per core."""
+    if plan.workers == 1:
+        return InProcessEngine(worker)
+    return ProcessEngine(worker, plan.workers, plan.threads)
 
 
 def initial_network(config: Config, classes: int, image_size: int) -> DisentangledNet:

@@ -12,7 +12,7 @@ from foul.federation.observer import Observer
 from foul.learning.rounds import LearningState, learning_rounds
 from foul.runs.folder import RunFolder
 
-_FREE_TO_CHANGE = ("device", "threads", "tensorboard")
+_FREE_TO_CHANGE = ("device", "workers", "tensorboard")
 """What a resumed run may change: where it runs, not what it computes."""
 
 

@@ -1,6 +1,7 @@
 """Residual backbones as data: a stem, then stages. ResNet-18/50 use torchvision's tensor names."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,19 +17,31 @@ def conv1x1(inputs: int, outputs: int) -> nn.Conv2d:
     return nn.Conv2d(inputs, outputs, 1, bias=False)
 
 
+Norm = Callable[[int], nn.Module]
+"""Makes the normalisation layer of so many channels."""
+
+
+def group_norm(channels: int) -> nn.Module:
+    """Groups of 4 to 8 channels; no statistics to average, so domains cannot disturb each other."""
+    return nn.GroupNorm(max(1, channels // (8 if channels % 8 == 0 else 4)), channels)
+
+
+NORMS: dict[str, Norm] = {"batch": nn.BatchNorm2d, "group": group_norm}
+
+
 class BasicBlock(nn.Module):
     """Two 3x3 convolutions and a shortcut (ResNet-18)."""
 
     expansion = 1
 
-    def __init__(self, inputs: int, channels: int, stride: int) -> None:
+    def __init__(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
         super().__init__()
         self.conv1 = conv3x3(inputs, channels, stride)
-        self.bn1 = nn.BatchNorm2d(channels)
+        self.bn1 = norm(channels)
         self.conv2 = conv3x3(channels, channels)
-        self.bn2 = nn.BatchNorm2d(channels)
+        self.bn2 = norm(channels)
         self.stride = stride
-        self.downsample = shortcut(inputs, channels, stride)
+        self.downsample = shortcut(inputs, channels, stride, norm)
 
     def forward(self, x: Tensor) -> Tensor:
         out = torch.relu_(self.bn1(self.conv1(x)))
@@ -41,17 +54,17 @@ class Bottleneck(nn.Module):
 
     expansion = 4
 
-    def __init__(self, inputs: int, channels: int, stride: int) -> None:
+    def __init__(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
         super().__init__()
         outputs = channels * self.expansion
         self.conv1 = conv1x1(inputs, channels)
-        self.bn1 = nn.BatchNorm2d(channels)
+        self.bn1 = norm(channels)
         self.conv2 = conv3x3(channels, channels, stride)
-        self.bn2 = nn.BatchNorm2d(channels)
+        self.bn2 = norm(channels)
         self.conv3 = conv1x1(channels, outputs)
-        self.bn3 = nn.BatchNorm2d(outputs)
+        self.bn3 = norm(outputs)
         self.stride = stride
-        self.downsample = shortcut(inputs, outputs, stride)
+        self.downsample = shortcut(inputs, outputs, stride, norm)
 
     def forward(self, x: Tensor) -> Tensor:
         out = torch.relu_(self.bn1(self.conv1(x)))
@@ -60,11 +73,11 @@ class Bottleneck(nn.Module):
         return torch.relu_(out.add_(shortened(self, x)))
 
 
-def shortcut(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
+def shortcut(inputs: int, outputs: int, stride: int, norm: Norm) -> nn.Sequential | None:
     """A projection where the shapes differ, nothing where they agree."""
     if inputs == outputs and stride == 1:
         return None
-    return nn.Sequential(conv1x1(inputs, outputs), nn.BatchNorm2d(outputs))
+    return nn.Sequential(conv1x1(inputs, outputs), norm(outputs))
 
 
 def shortened(block: BasicBlock | Bottleneck, x: Tensor) -> Tensor:
@@ -97,20 +110,22 @@ class Backbone:
     stem_channels: int
     stages: tuple[Stage, ...]
 
-    def stem_layers(self, width: float) -> OrderedDict[str, nn.Module]:
+    def stem_layers(self, width: float, norm: Norm) -> OrderedDict[str, nn.Module]:
         """`conv1`, `bn1`, `relu` (and `maxpool` for large images), as torchvision names them."""
         channels = scaled(self.stem_channels, width)
         if self.stem == "small":
-            layers: list[tuple[str, nn.Module]] = [("conv1", conv3x3(3, channels))]
+            layers: list[tuple[str, nn.Module]] = [
+                ("conv1", nn.Conv2d(3, channels, 5, 2, 2, bias=False))
+            ]
         else:
             layers = [("conv1", nn.Conv2d(3, channels, 7, 2, 3, bias=False))]
-        layers += [("bn1", nn.BatchNorm2d(channels)), ("relu", nn.ReLU(inplace=True))]
+        layers += [("bn1", norm(channels)), ("relu", nn.ReLU(inplace=True))]
         if self.stem == "imagenet":
             layers.append(("maxpool", nn.MaxPool2d(3, 2, 1)))
         return OrderedDict(layers)
 
     def stage_layers(
-        self, first: int, last: int, inputs: int, width: float
+        self, first: int, last: int, inputs: int, width: float, norm: Norm
     ) -> tuple[OrderedDict[str, nn.Module], int]:
         """Stages `first`+1 .. `last` as `layerN` modules, and their number of output channels."""
         layers: OrderedDict[str, nn.Module] = OrderedDict()
@@ -119,7 +134,8 @@ class Backbone:
             channels = scaled(stage.channels, width)
             blocks = []
             for position in range(stage.blocks):
-                blocks.append(self.block(inputs, channels, stage.stride if position == 0 else 1))
+                stride = stage.stride if position == 0 else 1
+                blocks.append(self.block(inputs, channels, stride, norm))
                 inputs = channels * self.block.expansion
             layers[f"layer{number + 1}"] = nn.Sequential(*blocks)
         return layers, inputs
@@ -145,7 +161,7 @@ BACKBONES: dict[str, Backbone] = {
     ),
     # For images of about 28 to 32 pixels: no pooling in the stem, three light stages.
     "small": Backbone(
-        BasicBlock, "small", 16, (Stage(32, 1, 2), Stage(64, 1, 2), Stage(128, 1, 1))
+        BasicBlock, "small", 16, (Stage(24, 1, 2), Stage(48, 1, 1), Stage(96, 1, 2))
     ),
     # For tests: thousands of parameters.
     "tiny": Backbone(BasicBlock, "small", 4, (Stage(8, 1, 2), Stage(8, 1, 1))),
@@ -156,9 +172,10 @@ class ResNet(nn.Sequential):
     """A plain classifier with torchvision's tensor names (`conv1` ... `layer4` ... `fc`)."""
 
     def __init__(self, backbone: Backbone, classes: int, width: float = 1.0) -> None:
-        layers = backbone.stem_layers(width)
+        norm = NORMS["batch"]
+        layers = backbone.stem_layers(width, norm)
         stages, outputs = backbone.stage_layers(
-            0, len(backbone.stages), scaled(backbone.stem_channels, width), width
+            0, len(backbone.stages), scaled(backbone.stem_channels, width), width, norm
         )
         layers.update(stages)
         layers.update(avgpool=nn.AdaptiveAvgPool2d(1), flatten=nn.Flatten())
@@ -167,16 +184,15 @@ class ResNet(nn.Sequential):
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """He initialisation of every convolution and linear layer from one generator."""
+    """He initialisation where a ReLU follows, unit gain where the output is used as it is."""
     for layer in module.modules():
-        if isinstance(layer, nn.Conv2d):
+        if not isinstance(layer, nn.Conv2d | nn.Linear):
+            continue
+        if layer.bias is None:
             nn.init.kaiming_normal_(
                 layer.weight, mode="fan_out", nonlinearity="relu", generator=generator
             )
-        elif isinstance(layer, nn.Linear):
-            bound = layer.in_features**-0.5
-            nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
         else:
-            continue
-        if layer.bias is not None:
+            bound = layer.weight[0].numel() ** -0.5
+            nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
             nn.init.zeros_(layer.bias)

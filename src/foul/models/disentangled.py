@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from foul.config.schema import ModelConfig
-from foul.models.backbones import BACKBONES, conv3x3, initialise, scaled
+from foul.models.backbones import BACKBONES, NORMS, Norm, conv3x3, initialise, scaled
 from foul.seeds import torch_generator
 
 PARTS = ("E", "K", "V", "D", "xi", "head", "psi")
@@ -65,12 +65,14 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """Latent maps back to an image in [0, 1]: nearest upsampling and 3x3 convolutions."""
 
-    def __init__(self, inputs: int, size: int, image_size: int, channels: int) -> None:
+    def __init__(
+        self, inputs: int, size: int, image_size: int, channels: int, norm: Norm
+    ) -> None:
         super().__init__()
         self.image_size = image_size
         layers: list[nn.Module] = []
         while size < image_size:
-            layers += [conv3x3(inputs, channels), nn.BatchNorm2d(channels), nn.ReLU(inplace=True)]
+            layers += [conv3x3(inputs, channels), norm(channels), nn.ReLU(inplace=True)]
             layers.append(nn.Upsample(scale_factor=2))
             inputs, size, channels = channels, size * 2, max(8, channels // 2)
         self.layers = nn.Sequential(*layers)
@@ -98,9 +100,10 @@ class DisentangledNet(nn.Module):
         stages = len(backbone.stages)
         self.deployed_head = config.head
 
-        stem = backbone.stem_layers(config.width)
+        norm = NORMS[config.norm]
+        stem = backbone.stem_layers(config.width, norm)
         shallow, channels = backbone.stage_layers(
-            0, config.split, scaled(backbone.stem_channels, config.width), config.width
+            0, config.split, scaled(backbone.stem_channels, config.width), config.width, norm
         )
         stem.update(shallow)
         self.E = nn.Sequential(stem)
@@ -108,14 +111,14 @@ class DisentangledNet(nn.Module):
 
         def encoder(width: float, latent: int) -> Encoder:
             layers, outputs = backbone.stage_layers(
-                config.split, stages, channels, config.width * width
+                config.split, stages, channels, config.width * width, norm
             )
             return Encoder(layers, outputs, latent, size)
 
         self.K = encoder(config.k_width, config.k_channels)
         self.V = encoder(config.v_width, config.v_channels)
         self.D = Decoder(
-            config.k_channels + config.v_channels, size, image_size, config.decoder_channels
+            config.k_channels + config.v_channels, size, image_size, config.decoder_channels, norm
         )
         causal, noncausal = config.k_channels * size**2, config.v_channels * size**2
         self.xi = nn.Linear(causal, classes)

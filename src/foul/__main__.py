@@ -1,0 +1,5 @@
+"""`python -m foul`."""
+
+from foul.cli.app import main
+
+main()

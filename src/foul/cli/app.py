@@ -1,0 +1,93 @@
+"""The command `foul`: the table of its verbs, and how failures are shown."""
+
+import errno
+import signal
+import sys
+from types import FrameType
+
+import typer
+from rich.console import Console
+
+import foul
+from foul.cli import config, data, doctor, export, info, learn
+from foul.errors import FoulError
+
+app = typer.Typer(
+    name="foul",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""[bold]Federated learning that can forget.[/bold]
+
+A federation of clients trains one model; later a client can be erased from it.
+
+[bold]Try it[/bold] (embedded data, about a minute):
+
+  foul learn digits --out runs/first
+
+  foul info runs/first
+
+[bold]Your own images[/bold], laid out as ROOT/DOMAIN/CLASS/*.jpg:
+
+  foul data check ROOT
+
+  foul learn folder data.path=ROOT --out runs/mine
+
+Every setting is a key: `foul config schema` explains them, `key=value` changes one.
+Every command that prints figures takes --json.""",
+)
+app.command("learn")(learn.learn)
+app.command("info")(info.info)
+app.command("export")(export.export)
+app.command("predict")(export.predict)
+app.command("doctor")(doctor.doctor)
+app.add_typer(data.app, name="data")
+app.add_typer(config.app, name="config")
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"foul {foul.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    ),
+) -> None:
+    """Options of the whole program."""
+
+
+def main() -> None:
+    """Entry point: one clear line on failure, exit code 2 for the user's part, 1 for the machine's."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        app()
+    except FoulError as error:
+        _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _fail("Stopped. What was saved is intact; a run continues with --resume.", 2)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _fail("The disk is full. Free some space, then continue with --resume.", 1)
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """A polite kill ends like Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def _fail(text: str, code: int) -> None:
+    Console(stderr=True, soft_wrap=True).print(
+        f"[bold red]foul:[/bold red] {_plain(text)}", highlight=False
+    )
+    sys.exit(code)
+
+
+def _plain(text: str) -> str:
+    """Text whose square brackets are not markup."""
+    return text.replace("[", r"\[")

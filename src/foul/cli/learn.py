@@ -1,0 +1,72 @@
+"""`foul learn`."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from foul.cli.info import show_summary
+from foul.cli.output import JSON_OPTION, print_json
+from foul.cli.progress import ProgressDisplay
+from foul.config import load_config
+from foul.errors import UserError
+from foul.federation.observer import Observers
+from foul.learning.stage import learn as run_learning
+from foul.runs.tensorboard import tensorboard_observer
+
+
+def learn(
+    config: Annotated[
+        str | None,
+        typer.Argument(
+            help="A TOML file, or the name of a shipped configuration (`foul config list`)."
+        ),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Settings to change."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The run folder; default runs/CONFIG.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in --out where it stopped.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")] = False,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """Train a model over all clients, so that it can forget one later.
+
+    The run folder holds the resolved configuration, a line per round, checkpoints and the model.
+    Killed at any moment, the run continues with --resume and ends with the same bits.
+
+    Examples:
+
+      foul learn digits --out runs/first
+
+      foul learn pacs data.path=PACS.zip learning.rounds=60 --out runs/pacs
+
+      foul learn --resume --out runs/pacs
+    """
+    texts = list(overrides or [])
+    if config is not None and "=" in config:
+        texts.insert(0, config)
+        config = None
+    given = config is not None or bool(texts) or not resume
+    chosen = load_config(config or "digits", texts) if given else None
+    if out is None:
+        if resume:
+            raise UserError("--resume needs the run folder", "Add --out RUN.")
+        out = Path("runs") / (Path(config).stem if config else "digits")
+    with ProgressDisplay(quiet) as display:
+        wanted = chosen is not None and chosen.tensorboard
+        observer = Observers(display, tensorboard_observer(out)) if wanted else display
+        folder = run_learning(
+            chosen, out, resume=resume, observer=observer, command=shlex.join(sys.argv)
+        )
+    if as_json:
+        print_json(folder.summary())
+    else:
+        show_summary(folder)

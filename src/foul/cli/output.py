@@ -1,0 +1,42 @@
+"""Printing figures: a table for people, JSON for programs."""
+
+import json
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+JSON_OPTION = typer.Option(False, "--json", help="Print JSON for programs.")
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, default=str))
+
+
+def print_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
+    """A table; numbers are right-aligned."""
+    table = Table(title=title, title_justify="left")
+    for position, column in enumerate(columns):
+        numeric = all(_numeric(row[position]) for row in rows) and position > 0
+        table.add_column(column, justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    Console(soft_wrap=False).print(table)
+
+
+def percent(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{100 * fraction:.1f}"
+
+
+def size(count: float) -> str:
+    """Bytes in a unit that reads well."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def _numeric(cell: Any) -> bool:
+    return str(cell).strip("-+").replace(".", "", 1).split(" ")[0].isdigit() or str(cell) == "-"

@@ -1,0 +1,17 @@
+"""Gradient matching on the server: the Gram matrix of the deltas, and the update it decides."""
+
+from foul.matching.gram import Gram, gram_matrix, weighted_sum
+from foul.matching.match import match
+from foul.matching.problem import Matching, MatchingOptions
+from foul.matching.sketch import match_sketches, sketch
+
+__all__ = [
+    "Gram",
+    "Matching",
+    "MatchingOptions",
+    "gram_matrix",
+    "match",
+    "match_sketches",
+    "sketch",
+    "weighted_sum",
+]
