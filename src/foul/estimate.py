@@ -8,7 +8,8 @@ import torch
 
 from foul.client.worker import Worker
 from foul.config.schema import Config
-from foul.data import ClientData, Samples, image_counts
+from foul.data import ClientData, Samples
+from foul.data.counts import image_counts
 from foul.devices import pick_device, plan_cpu
 from foul.federation.build import initial_network
 from foul.federation.messages import Request
@@ -38,17 +39,18 @@ class Estimate:
 
 def estimate(config: Config) -> Estimate:
     """Train on a few batches of random pixels and multiply."""
-    counts, classes, image_size = image_counts(config.data)
+    counts, image_size = image_counts(config.data), config.data.image_size
+    classes = counts.classes
     device = pick_device(config.device)
     plan = plan_cpu(config.workers, config.threads, device)
     torch.set_num_threads(plan.threads)
     net = initial_network(config, classes, image_size)
     sizes = summarise(net)
-    images = sum(counts.values())
+    images = sum(counts.domains.values())
     share = (1 - config.data.test_fraction) * (1 - config.clients.validation_fraction)
     training = int(images * share)
     per_image = _seconds_per_image(config, classes, image_size)
-    clients = config.clients.per_domain * len(counts)
+    clients = config.clients.per_domain * len(counts.domains)
     asked = max(1, round(config.federation.participation * clients))
     parts = OBJECTIVES[config.learning.objective].parts(config.learning)
     state = net.state_dict()

@@ -101,5 +101,7 @@ def _pixels(path: Path, size: int) -> Tensor:
     try:
         image = decode(content, size)
     except CorruptImage as error:
-        raise UserError(f"{path} is not a readable image ({error})", "Give an image file.") from error
+        raise UserError(
+            f"{path} is not a readable image ({error})", "Give an image file."
+        ) from error
     return torch.from_numpy(image.copy()).permute(2, 0, 1)

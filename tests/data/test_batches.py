@@ -50,6 +50,6 @@ def test_to_float_leaves_its_input_alone() -> None:
     assert (images == 7).all()
 
 
-def test_to_unit_spans_zero_to_one() -> None:
+def test_to_unit_undoes_to_float() -> None:
     images = torch.tensor([0, 51, 255], dtype=torch.uint8).view(1, 3, 1, 1)
-    torch.testing.assert_close(to_unit(images).flatten(), torch.tensor([0.0, 0.2, 1.0]))
+    torch.testing.assert_close(to_unit(to_float(images)).flatten(), torch.tensor([0.0, 0.2, 1.0]))

@@ -6,7 +6,6 @@ from foul.data import load_dataset
 from foul.data.digits import digits
 from foul.data.mnist import embedded_digits
 
-
 MEANS = {"plain": 33.4536, "inverted": 152.7365, "contours": 54.3777, "textured": 157.3875}
 
 
@@ -20,7 +19,7 @@ def test_sizes_and_balance() -> None:
         assert set(domain.train.index.tolist()).isdisjoint(domain.test.index.tolist())
 
 
-def test_plain_digits_are_the_originals_and_in_no_other_style() -> None:
+def test_plain_digits_are_the_originals() -> None:
     grey, labels = embedded_digits()
     known = {bytes(image): int(label) for image, label in zip(grey, labels, strict=True)}
     plain = digits(28).domains[0].train

@@ -89,9 +89,14 @@ def test_a_known_set_must_have_its_domains_and_classes(make_folder: MakeFolder) 
         load(root, name="pacs")
     (root / "skech").rename(root / "sketch")
     assert load(root, name="PACS").name == "pacs"
+    shutil.rmtree(root / "sketch")
+    assert load(root, name="pacs", domains=("photo",)).domain_names == ("photo",)
+    shutil.rmtree(root / "photo" / "dog")
+    with pytest.raises(UserError, match=r"PACS has a class 'dog'"):
+        load(root, name="pacs", domains=("photo",))
     write_image(root / "photo" / "zebra" / "0.png", 1)
     with pytest.raises(UserError, match=r"class 'zebra' that PACS does not have"):
-        load(root, name="pacs")
+        load(root, name="pacs", domains=("photo",))
 
 
 def test_a_class_with_no_images_stops_the_load(make_folder: MakeFolder) -> None:

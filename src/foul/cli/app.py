@@ -7,6 +7,7 @@ from types import FrameType
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 import foul
 from foul.cli import config, data, doctor, export, info, learn
@@ -62,7 +63,7 @@ def root(
 
 
 def main() -> None:
-    """Entry point: one clear line on failure, exit code 2 for the user's part, 1 for the machine's."""
+    """Entry point: a failure is one clear line; exit code 2 for the user's part, 1 for ours."""
     signal.signal(signal.SIGTERM, _terminated)
     try:
         app()
@@ -83,11 +84,6 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 
 def _fail(text: str, code: int) -> None:
     Console(stderr=True, soft_wrap=True).print(
-        f"[bold red]foul:[/bold red] {_plain(text)}", highlight=False
+        f"[bold red]foul:[/bold red] {escape(text)}", highlight=False
     )
     sys.exit(code)
-
-
-def _plain(text: str) -> str:
-    """Text whose square brackets are not markup."""
-    return text.replace("[", r"\[")

@@ -13,7 +13,7 @@ import typer
 import foul
 from foul.cli.output import JSON_OPTION, print_json, print_table, size
 from foul.config import load_config
-from foul.data import cache_root
+from foul.data.cache import cache_root
 from foul.devices import pick_device, plan_cpu
 from foul.estimate import estimate
 
@@ -57,7 +57,7 @@ def machine(config: str | None, overrides: list[str]) -> dict[str, Any]:
     chosen = load_config(config, overrides) if config else load_config()
     device = pick_device(chosen.device)
     plan = plan_cpu(chosen.workers, chosen.threads, device)
-    cache = cache_root(chosen.data)
+    cache = cache_root(chosen.data.cache)
     existing = next(p for p in (cache, *cache.parents) if p.exists())
     facts: dict[str, Any] = {
         "machine": {
@@ -90,5 +90,5 @@ def _installed(name: str) -> str:
 
 def _fast_bfloat16() -> bool:
     if torch.cuda.is_available():
-        return torch.cuda.is_bf16_supported()
+        return bool(torch.cuda.is_bf16_supported())
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

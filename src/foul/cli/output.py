@@ -5,9 +5,10 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-JSON_OPTION = typer.Option(False, "--json", help="Print JSON for programs.")
+JSON_OPTION = typer.Option("--json", help="Print JSON for programs.")
 
 
 def print_json(value: Any) -> None:
@@ -16,12 +17,12 @@ def print_json(value: Any) -> None:
 
 def print_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
     """A table; numbers are right-aligned."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title=escape(title), title_justify="left")
     for position, column in enumerate(columns):
         numeric = all(_numeric(row[position]) for row in rows) and position > 0
         table.add_column(column, justify="right" if numeric else "left")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        table.add_row(*(escape(str(cell)) for cell in row))
     Console(soft_wrap=False).print(table)
 
 

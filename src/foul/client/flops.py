@@ -1,4 +1,4 @@
-"""Counting FLOPs without slowing down: one instrumented step per kind and shape, then multiplied."""
+"""Counting FLOPs at full speed: one instrumented step per kind and shape, then multiplied."""
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager

@@ -35,7 +35,8 @@ class Worker:
         self._data = {client.id: client for client in sorted(clients, key=lambda c: c.id)}
         self._device = device or torch.device("cpu")
         # Convolutions on CPUs and GPUs are fastest when channels are innermost.
-        self._net = net.to(self._device, memory_format=torch.channels_last)
+        self._net = net.to(self._device)
+        net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._bfloat16 = bfloat16
         self._tasks = tasks
         self._meter = FlopMeter()

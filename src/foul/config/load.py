@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from foul.config.schema import Config
 from foul.errors import UserError
+from foul.names import hint
 
 
 def shipped_configs() -> dict[str, Path]:
@@ -87,12 +88,6 @@ def validate(values: Mapping[str, Any]) -> Config:
         raise _explained(error) from None
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """`, did you mean 'x'?` or nothing."""
-    match = difflib.get_close_matches(word, list(known), 1, 0.5)
-    return f", did you mean '{match[0]}'?" if match else ""
-
-
 def _find(source: str | Path) -> Path:
     path = Path(source)
     if path.is_file():
@@ -100,10 +95,9 @@ def _find(source: str | Path) -> Path:
     shipped = shipped_configs()
     if str(source) in shipped:
         return shipped[str(source)]
-    hint = nearest(path.stem, shipped)
     raise UserError(
-        f"Configuration '{source}' is neither a file nor shipped with foul{hint}",
-        f"Shipped: {', '.join(shipped)}.",
+        f"Configuration '{source}' is neither a file nor shipped with foul",
+        hint(path.stem, shipped),
     )
 
 
@@ -127,14 +121,15 @@ def _set(values: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _unknown_key(key: str) -> UserError:
+    """Names the nearest key: one that ends in the same word, or is spelled alike."""
     known = known_keys()
+    by_last = {name.rsplit(".", 1)[-1]: name for name in reversed(known)}
     word = key.rsplit(".", 1)[-1]
-    same = [k for k in known if k.rsplit(".", 1)[-1] == word]
-    hint = f", did you mean '{same[0]}'?" if same else nearest(key, known)
-    if not hint:
-        close = difflib.get_close_matches(word, [k.rsplit(".", 1)[-1] for k in known], 1, 0.6)
-        hint = nearest(key, [k for k in known if close and k.endswith(close[0])])
-    return UserError(f"Unknown key '{key}'{hint}", "`foul config schema` lists all keys.")
+    last = difflib.get_close_matches(word, by_last, 1, 0.7)
+    close = [by_last[last[0]]] if last else difflib.get_close_matches(key, known, 1, 0.6)
+    if close:
+        return UserError(f"Unknown key '{key}'", f"Did you mean '{close[0]}'?")
+    return UserError(f"Unknown key '{key}'", "`foul config schema` lists all keys.")
 
 
 def _explained(error: ValidationError) -> UserError:

@@ -52,11 +52,6 @@ def to_float(images: Tensor) -> Tensor:
 
 
 def to_unit(images: Tensor) -> Tensor:
-    """Uint8 images as float32 in [0, 1], in the same memory format: reconstruction targets."""
-    return images.to(torch.float32).mul_(1 / 255)
-
-
-def unnormalise(images: Tensor) -> Tensor:
     """Undo `to_float`: pixels in [0, 1], what a decoder that ends in a sigmoid is compared with."""
     std = torch.tensor(STD, device=images.device).view(1, 3, 1, 1)
     mean = torch.tensor(MEAN, device=images.device).view(1, 3, 1, 1)

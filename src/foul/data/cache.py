@@ -19,8 +19,8 @@ from torch import Tensor
 
 from foul.data.decode import CorruptImage, Reader, decode, open_reader
 from foul.data.folder import Image
-from foul.data.names import slug
 from foul.errors import MachineError
+from foul.names import slug
 
 Progress = Callable[[int, int], None]
 

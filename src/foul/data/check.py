@@ -9,8 +9,8 @@ from foul.data.cache import Progress
 from foul.data.decode import CorruptImage, decode, open_reader
 from foul.data.folder import Listing, scan
 from foul.data.known import KnownSet, known
-from foul.data.names import canonical, find, hint
 from foul.errors import UserError
+from foul.names import canonical, find, hint
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import torch
 
 from foul.config.schema import ClientsConfig
 from foul.data.domains import Domain, DomainSet, Samples
-from foul.data.names import slug
 from foul.data.partition import dirichlet, iid, uneven
 from foul.data.split import Rows
 from foul.errors import UserError
+from foul.names import slug
 from foul.seeds import numpy_generator
 
 

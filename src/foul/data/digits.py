@@ -78,10 +78,9 @@ STYLES: dict[str, Style] = {
 
 def digits(image_size: int) -> DomainSet:
     """The four domains at this image size (28 is the original one)."""
-    drawn = {name: resized(images, image_size) for name, (images, _) in _drawn().items()}
     domains = []
-    for name, (_, labels) in _drawn().items():
-        samples = Samples.of(drawn[name], labels)
+    for name, (images, labels) in _drawn().items():
+        samples = Samples.of(resized(images, image_size), labels)
         place = torch.arange(len(labels)) % PER_CLASS
         train = samples.subset(torch.nonzero(place >= TEST_PER_CLASS).flatten())
         test = samples.subset(torch.nonzero(place < TEST_PER_CLASS).flatten())

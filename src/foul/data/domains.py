@@ -37,7 +37,9 @@ class Samples:
 
     def subset(self, rows: Tensor | Sequence[int]) -> "Samples":
         """The samples at these positions of this set (no image is copied)."""
-        return Samples(self.images, self.labels, self.index[torch.as_tensor(rows)])
+        return Samples(
+            self.images, self.labels, self.index[torch.as_tensor(rows, dtype=torch.int64)]
+        )
 
     def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Images (uint8, channels last in memory, ``[B, 3, H, W]`` in shape) and labels."""

@@ -1,6 +1,6 @@
 """A data set from a folder or zip of images: list, decode or take from the cache, split."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +11,9 @@ from foul.data.cache import Decoded, Progress, cache_root, cached
 from foul.data.domains import Domain, DomainSet, Samples
 from foul.data.folder import Listing, require_every_class, scan
 from foul.data.known import KnownSet
-from foul.data.names import find, hint
 from foul.data.split import official_test_rows, stratified_sample
 from foul.errors import UserError
+from foul.names import find, hint
 from foul.seeds import numpy_generator
 
 
@@ -40,10 +40,10 @@ def folder_set(
             "Set data.path to it; `foul data check PATH` tells whether it is complete",
         )
     listing = scan(config.path.expanduser())
-    if known:
-        require_domains(listing, known)
     if config.domains:
         listing = listing.only(chosen_domains(config.domains, listing.domains))
+    if known:
+        require_known(listing, known, config.domains or tuple(known.domains))
     require_every_class(listing)
     decoded = _decode_all(listing, config, progress)
     if not config.allow_corrupt:
@@ -72,13 +72,13 @@ def chosen_domains(wanted: tuple[str, ...], present: tuple[str, ...]) -> tuple[s
     return tuple(chosen)
 
 
-def require_domains(listing: Listing, known: KnownSet) -> None:
-    """Check that the folder has the domains and no other classes than the known set.
+def require_known(listing: Listing, known: KnownSet, domains: Collection[str]) -> None:
+    """Check that a folder has these domains and exactly the classes of the known set.
 
     Raises:
-        UserError: a domain folder is missing, or a class is not of this data set.
+        UserError: a domain or class is missing, or a class is not of this data set.
     """
-    for domain in known.domains:
+    for domain in domains:
         if find(domain, listing.domains) is None:
             raise UserError(
                 f"{known.title} has a domain '{domain}', but {listing.root} has only"
@@ -90,6 +90,12 @@ def require_domains(listing: Listing, known: KnownSet) -> None:
         raise UserError(
             f"{listing.root} has a class '{strange[0]}' that {known.title} does not have",
             "Remove its folders, or use data.name=folder",
+        )
+    missing = [label for label in known.classes if find(label, listing.classes) is None]
+    if missing:
+        raise UserError(
+            f"{known.title} has a class '{missing[0]}', but {listing.root} has no such folder",
+            "Complete the folder, or use data.name=folder",
         )
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from foul.data.names import find, hint
 from foul.errors import UserError
+from foul.names import find, hint
 
 DIGITS = tuple("0123456789")
 

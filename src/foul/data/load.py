@@ -13,10 +13,10 @@ from foul.data.digits import digits
 from foul.data.domains import Domain, DomainSet
 from foul.data.folder_set import chosen_domains, folder_set
 from foul.data.known import known
-from foul.data.names import canonical
 from foul.data.split import stratified_sample
 from foul.data.synthetic import synthetic
 from foul.errors import UserError
+from foul.names import canonical
 from foul.seeds import numpy_generator
 
 EMBEDDED: dict[str, Callable[[DataConfig, int], DomainSet]] = {

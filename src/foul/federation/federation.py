@@ -105,7 +105,10 @@ class Federation:
 
     def _away(self, client: ClientInfo, round: int, task: str, log: RoundLog) -> bool:
         chance = self.config.dropout
-        if chance and numpy_generator(self.seed, f"dropout/{task}", round, client.id).random() < chance:
+        if (
+            chance
+            and numpy_generator(self.seed, f"dropout/{task}", round, client.id).random() < chance
+        ):
             log.failures[client.id] = "away (simulated dropout)"
             return True
         return False

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from foul.config.schema import L2UConfig, LearningConfig
-from foul.data.batches import unnormalise
+from foul.data.batches import to_unit
 from foul.learning.local import Phase, Terms
 from foul.learning.losses import (
     classification_loss,
@@ -81,7 +81,7 @@ def generator_terms(
     terms = {
         "rec": options.alpha_rec
         * reconstruction_loss(
-            unnormalise(images), net.reconstruct(z_k, z_v), mean, logvar, options.kl_weight
+            to_unit(images), net.reconstruct(z_k, z_v), mean, logvar, options.kl_weight
         )
     }
     return terms | _disentangling(z_k, z_v, labels, options)

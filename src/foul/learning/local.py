@@ -62,7 +62,8 @@ class LocalTraining:
                 with context.arithmetic():
                     terms = phase.loss(images, labels)
                 optimiser.zero_grad(set_to_none=True)
-                torch.stack([term.float() for term in terms.values()]).sum().backward()
+                total = torch.stack([term.float() for term in terms.values()]).sum()
+                torch.autograd.backward(total)
             if config.max_grad_norm:
                 nn.utils.clip_grad_norm_(parameters, config.max_grad_norm, foreach=True)
             optimiser.step()

@@ -64,9 +64,7 @@ def _run(folder: RunFolder, config: Config, setting: Setting, observer: Observer
     state, ledger = _restore(folder, setting)
     federation.ledger = ledger
     observer.on_stage("learning", learning.rounds, state.round)
-    for record in learning_rounds(
-        federation, learning, state, federation.clients, setting.buffers
-    ):
+    for record in learning_rounds(federation, learning, state, federation.clients, setting.buffers):
         last = state.finished(learning)
         if learning.evaluate_every and state.round % learning.evaluate_every == 0:
             scores = evaluate(federation, state.tensors, round=state.round, splits=("test",))

@@ -27,11 +27,13 @@ without the products between retain and forget clients and without a gap.
 """
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from foul.matching.conic import solve_conic
 from foul.matching.simplex import project_simplices
@@ -113,7 +115,15 @@ def solve(problem: Problem, tolerance: float = 1e-10, max_iterations: int = 2000
         tolerance: stop once the gap is at most this number, in units of the objective.
         max_iterations: stop after this many factorisations.
     """
-    return _Solver(problem, tolerance, max_iterations).run()
+    # One thread: measured, a second one gains little on matrices of this size, and on a busy
+    # machine OpenBLAS threads wait for each other a hundred times longer than they work.
+    with _blas().limit(limits=1, user_api="blas"):
+        return _Solver(problem, tolerance, max_iterations).run()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def groups_of(blocks: Indices) -> list[Indices]:

@@ -65,9 +65,7 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """Latent maps back to an image in [0, 1]: nearest upsampling and 3x3 convolutions."""
 
-    def __init__(
-        self, inputs: int, size: int, image_size: int, channels: int, norm: Norm
-    ) -> None:
+    def __init__(self, inputs: int, size: int, image_size: int, channels: int, norm: Norm) -> None:
         super().__init__()
         self.image_size = image_size
         layers: list[nn.Module] = []
@@ -161,9 +159,7 @@ def part_of(name: str) -> str:
     return name.split(".", 1)[0]
 
 
-def build_network(
-    config: ModelConfig, classes: int, image_size: int, seed: int
-) -> DisentangledNet:
+def build_network(config: ModelConfig, classes: int, image_size: int, seed: int) -> DisentangledNet:
     """A freshly initialised network; the same seed gives the same bits."""
     net = DisentangledNet(config, classes, image_size)
     for name, module in net.parts().items():
@@ -172,9 +168,7 @@ def build_network(
     return net
 
 
-def _map_size(
-    extractor: nn.Module, deep: Iterable[object], image_size: int, largest: int
-) -> int:
+def _map_size(extractor: nn.Module, deep: Iterable[object], image_size: int, largest: int) -> int:
     """Side of the latent maps: what the stages leave of the image, at most `largest`."""
     with torch.no_grad():
         extractor.eval()

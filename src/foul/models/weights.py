@@ -23,7 +23,9 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
             return load_file(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (SafetensorError, UnpicklingError, RuntimeError, EOFError) as error:
-        raise UserError(f"model.weights {path} cannot be read as tensors ({error})", _REMEDY) from error
+        raise UserError(
+            f"model.weights {path} cannot be read as tensors ({error})", _REMEDY
+        ) from error
     if not isinstance(state, dict) or not all(isinstance(t, Tensor) for t in state.values()):
         raise UserError(f"model.weights {path} is not a state dict", _REMEDY)
     return state
@@ -58,7 +60,7 @@ def _from_backbone(name: str) -> bool:
 def _misfit(net: DisentangledNet, part: str, state: dict[str, Tensor]) -> str | None:
     """The first tensor of this part that the file lacks or holds in another shape."""
     for name, tensor in net.parts()[part].state_dict().items():
-        if not _from_backbone(name) or name.endswith("num_batches_tracked") and name not in state:
+        if not _from_backbone(name) or (name.endswith("num_batches_tracked") and name not in state):
             continue
         if name not in state:
             return f"tensor '{name}' (part {part}) is not in the file"

@@ -1,11 +1,11 @@
 """The run folder: a run that explains itself.
 
-    config.toml                     the resolved configuration
-    run.json                        version, command, stage, clients
-    rounds.jsonl                    one line per round: accuracy, losses, who answered, costs
-    checkpoints/round-00012.safetensors
-    models/learned.safetensors      the model at the end of the learning stage
-    summary.json                    accuracy per domain, costs, disk
+config.toml                     the resolved configuration
+run.json                        version, command, stage, clients
+rounds.jsonl                    one line per round: accuracy, losses, who answered, costs
+checkpoints/round-00012.safetensors
+models/learned.safetensors      the model at the end of the learning stage
+summary.json                    accuracy per domain, costs, disk
 """
 
 import fcntl
@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import foul
 from foul.config.load import config_to_toml, read_config_file
 from foul.config.schema import Config
 from foul.errors import UserError
 from foul.federation.messages import Tensors
 from foul.runs.atomic import write_text
 from foul.runs.checkpoint import load_tensors, save_tensors
+from foul.version import __version__
 
 FORMAT = 1
 """Raised when a newer foul could not read an older folder, or the other way round."""
@@ -53,9 +53,11 @@ class RunFolder:
             folder.checkpoints.mkdir(parents=True, exist_ok=True)
             folder.models.mkdir(exist_ok=True)
         except OSError as error:
-            raise UserError(f"{path} cannot be created ({error.strerror})", "Choose another --out.") from error
+            raise UserError(
+                f"{path} cannot be created ({error.strerror})", "Choose another --out."
+            ) from error
         write_text(path / "config.toml", config_to_toml(config))
-        folder.write_facts({"format": FORMAT, "version": foul.__version__, **facts})
+        folder.write_facts({"format": FORMAT, "version": __version__, **facts})
         return folder
 
     @classmethod
@@ -72,7 +74,7 @@ class RunFolder:
         found = folder.facts().get("format")
         if found != FORMAT:
             raise UserError(
-                f"{path} has run format {found}, this foul {foul.__version__} reads {FORMAT}",
+                f"{path} has run format {found}, this foul {__version__} reads {FORMAT}",
                 f"Use the foul that wrote it ({folder.facts().get('version', 'unknown')}).",
             )
         return folder

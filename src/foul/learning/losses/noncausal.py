@@ -32,4 +32,5 @@ def variance_loss(
         variance = variance.sum(1, keepdim=True)
     hinge = functional.relu(1 - torch.sqrt(variance + epsilon)).mean(1)
     counted = (count >= 2).to(z.dtype)
-    return (hinge * counted).sum() / counted.sum().clamp_min(1)
+    mean: Tensor = (hinge * counted).sum() / counted.sum().clamp_min(1)
+    return mean

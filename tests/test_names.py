@@ -1,6 +1,6 @@
 import pytest
 
-from foul.data.names import canonical, find, hint, slug
+from foul.names import canonical, find, hint, slug
 
 
 def test_canonical_ignores_case_and_punctuation() -> None:
