@@ -37,11 +37,20 @@ class CpuPlan:
 
 
 def plan_cpu(workers: int, threads: int, device: torch.device) -> CpuPlan:
-    """Fill in what is 0: a worker per core on a CPU, one in all for a GPU.
+    """Fill in what is 0: as many workers as cores allow on a CPU, one in all for a GPU.
 
-    More threads than cores would spin against each other, so threads share what workers leave.
+    More threads than cores would spin against each other, so each side shares what the other
+    leaves.
     """
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     can_fork = "fork" in multiprocessing.get_all_start_methods()
-    count = workers or (cores if device.type == "cpu" and can_fork else 1)
+    spread = device.type == "cpu" and can_fork
+    count = workers or (max(1, cores // max(1, threads)) if spread else 1)
     return CpuPlan(count, threads or max(1, cores // count))
+
+
+def usable_cores() -> int:
+    """The cores this process may use; all of them where the system does not say (macOS)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

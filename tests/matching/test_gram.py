@@ -47,7 +47,7 @@ def test_equals_float64_product(matrix: Tensor, form: str, block: int) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_weighted_sum(matrix: Tensor, form: str) -> None:
     weights = np.linspace(-1, 1, CLIENTS)
-    total = weighted_sum(weights, FORMS[form](matrix))  # type: ignore[arg-type]
+    total = weighted_sum(weights, FORMS[form](matrix))
     if isinstance(total, dict):
         assert total["a"].shape == (20, 30)
         total = torch.cat([part.flatten() for part in total.values()])
@@ -116,14 +116,15 @@ def test_one_client(matrix: Tensor) -> None:
     [
         [],
         torch.zeros(3),
+        torch.zeros(3, 0),
         [torch.zeros(3), torch.zeros(4)],
         [{"a": torch.zeros(3)}, {"b": torch.zeros(3)}],
         [{"a": torch.zeros(3)}, {"a": torch.zeros(1, 3)}],
     ],
-    ids=["none", "vector", "lengths", "names", "shapes"],
+    ids=["none", "vector", "empty", "lengths", "names", "shapes"],
 )
 def test_deltas_that_do_not_fit(deltas: Deltas) -> None:
-    with pytest.raises(ValueError, match=r"client|dimensions|same scope"):
+    with pytest.raises(ValueError, match=r"client|dimensions|same scope|no coordinates"):
         gram_matrix(deltas)
 
 

@@ -1,14 +1,14 @@
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from matching_problems import Case, Oracle, cases
 
 from foul.matching import Matching, MatchingOptions, match
-
-from .problems import Case, Oracle, cases
 
 quick = settings(deadline=None, max_examples=150)
 
@@ -61,9 +61,9 @@ def test_agrees_with_the_primal_problem_solved_directly(case: Case) -> None:
 
 @quick
 @given(cases(), st.randoms(use_true_random=False))
-def test_order_of_clients_does_not_matter(case: Case, random: "np.random.Generator") -> None:
+def test_order_of_clients_does_not_matter(case: Case, random: Random) -> None:
     order = list(range(len(case.deltas)))
-    random.shuffle(order)  # type: ignore[arg-type]
+    random.shuffle(order)
     turned = replace(case, deltas=case.deltas[order], forget=case.forget[order])
     first, second = solved(case), solved(turned)
     assume(first.flag == second.flag == "ok")
@@ -167,7 +167,7 @@ def test_a_zero_delta_among_others() -> None:
     deltas = DELTAS.copy()
     deltas[1] = deltas[5] = 0
     for normalise in ("none", "retain_mean"):
-        options = MatchingOptions(normalise=normalise)  # type: ignore[arg-type]
+        options = MatchingOptions(normalise=normalise)
         matching = match(deltas @ deltas.T, FORGET, options)
         assert np.isfinite(matching.weights).all()
         assert matching.relative_gap <= 1e-6

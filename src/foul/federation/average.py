@@ -23,7 +23,7 @@ class WeightedMean:
             if name in self._sums:
                 self._sums[name].add_(tensor, alpha=weight)
             else:
-                self._sums[name] = tensor.double().mul_(weight)
+                self._sums[name] = tensor.double() * weight
                 self._dtypes[name] = tensor.dtype
         self.weight += weight
 

@@ -10,6 +10,7 @@ from foul.client.context import TaskContext
 from foul.config.schema import LearningConfig
 from foul.data.augment import augment
 from foul.data.batches import batch_count, shuffled_batches, to_float
+from foul.models import part_of
 from foul.seeds import torch_generator
 
 Terms = dict[str, Tensor]
@@ -76,6 +77,8 @@ class LocalTraining:
     def _batches(self, phase: Phase) -> Iterator[tuple[Tensor, Tensor]]:
         """`phase.epochs` shuffled epochs; a fraction is that part of an epoch."""
         samples, size = self._context.data.train, self._config.batch_size
+        if len(samples) == 0:
+            raise ValueError("this client has no training samples")
         shuffle = self.generator(f"shuffle/{phase.name}")
         noise = self.generator(f"augment/{phase.name}")
         steps = max(1, round(phase.epochs * batch_count(len(samples), size)))
@@ -96,7 +99,7 @@ def select_parameters(net: nn.Module, parts: tuple[str, ...]) -> list[nn.Paramet
     """Make just these parts trainable, so that no gradient is computed for the others."""
     chosen = []
     for name, parameter in net.named_parameters():
-        trainable = name.split(".", 1)[0] in parts
+        trainable = part_of(name) in parts
         parameter.requires_grad_(trainable)
         if trainable:
             chosen.append(parameter)

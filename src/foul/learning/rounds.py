@@ -77,7 +77,10 @@ def learning_round(
     flops = 2 * sum(t.numel() for t in sent.values()) * (len(log.answered) + 1)
     federation.ledger.record(stage, Cost(flops_server=flops))
     accuracy = scores.validation_accuracy
-    if accuracy > state.best + config.min_delta:
+    if accuracy is None:
+        # Nobody has validation samples: nothing can be seen to be stale.
+        state.best_round = number
+    elif accuracy > state.best + config.min_delta:
         state.best, state.best_round = accuracy, number
     state.round = number
     return {
@@ -138,9 +141,9 @@ class Scores:
             self._losses[name] = self._losses.get(name, 0.0) + value * numbers["samples"]
 
     @property
-    def validation_accuracy(self) -> float:
-        """Share of validation samples that the received model got right (0 without any)."""
-        return self._correct / max(1, self._validated)
+    def validation_accuracy(self) -> float | None:
+        """Share of validation samples that the received model got right; None without any."""
+        return self._correct / self._validated if self._validated else None
 
     def losses(self) -> dict[str, float]:
         return {name: value / self._samples for name, value in self._losses.items()}

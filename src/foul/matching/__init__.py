@@ -3,7 +3,7 @@
 from foul.matching.gram import Gram, gram_matrix, weighted_sum
 from foul.matching.match import match
 from foul.matching.problem import Matching, MatchingOptions
-from foul.matching.sketch import match_sketches, sketch
+from foul.matching.sketch import match_sketches, sharpen, sketch
 
 __all__ = [
     "Gram",
@@ -12,6 +12,7 @@ __all__ = [
     "gram_matrix",
     "match",
     "match_sketches",
+    "sharpen",
     "sketch",
     "weighted_sum",
 ]

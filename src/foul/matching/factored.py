@@ -39,9 +39,8 @@ def solve_factored(
         max_rounds: stop after so many products with the whole factor.
     """
     groups = groups_of(blocks)
-    start = 1.0 / np.bincount(blocks)[blocks]
-    image = factor.T @ start
-    slopes = linear + radius * (factor @ image) / max(float(np.linalg.norm(image)), 1e-300)
+    centre = factor.T @ (1.0 / np.bincount(blocks)[blocks])
+    slopes = linear + radius * (factor @ centre) / max(float(np.linalg.norm(centre)), 1e-300)
     members = np.unique(np.concatenate([_lowest(slopes, group, batch) for group in groups]))
     best: Point | None = None
     iterations = 0

@@ -134,21 +134,26 @@ def _rows(deltas: Deltas) -> list[Sequence[Tensor]]:
     """The tensors of all clients, parameter by parameter."""
     if len(deltas) == 0:
         raise ValueError("No deltas: at least one client is needed.")
+    rows = _unchecked_rows(deltas)
+    for row in rows:
+        if len(row) != len(deltas) or len({tensor.shape for tensor in row}) > 1:
+            raise ValueError("The deltas differ in shape: send the same scope for all.")
+    if not any(row[0].numel() for row in rows):
+        raise ValueError("The deltas have no coordinates: the unlearning scope is empty.")
+    return rows
+
+
+def _unchecked_rows(deltas: Deltas) -> list[Sequence[Tensor]]:
     if isinstance(deltas, Tensor):
         if deltas.dim() != 2:
             raise ValueError(f"A tensor of deltas must have 2 dimensions, not {deltas.dim()}.")
         return [deltas.unbind()]
     if isinstance(deltas[0], Tensor):
-        rows: list[Sequence[Tensor]] = [[delta for delta in deltas if isinstance(delta, Tensor)]]
-    else:
-        mappings = [delta for delta in deltas if isinstance(delta, Mapping)]
-        if any(mapping.keys() != mappings[0].keys() for mapping in mappings):
-            raise ValueError("The deltas name different parameters: send the same scope for all.")
-        rows = [[mapping[name] for mapping in mappings] for name in mappings[0]]
-    for row in rows:
-        if len(row) != len(deltas) or len({tensor.shape for tensor in row}) > 1:
-            raise ValueError("The deltas differ in shape: send the same scope for all.")
-    return rows
+        return [[delta for delta in deltas if isinstance(delta, Tensor)]]
+    mappings = [delta for delta in deltas if isinstance(delta, Mapping)]
+    if any(mapping.keys() != mappings[0].keys() for mapping in mappings):
+        raise ValueError("The deltas name different parameters: send the same scope for all.")
+    return [[mapping[name] for mapping in mappings] for name in mappings[0]]
 
 
 def _as_matrix(rows: list[Sequence[Tensor]]) -> Tensor | None:

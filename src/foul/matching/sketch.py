@@ -34,9 +34,9 @@ def sketch(deltas: Deltas, dimension: int, seed: int) -> Tensor:
     if dimension < 1:
         raise ValueError(f"dimension is {dimension}: use 1 or more.")
     generator = torch.Generator().manual_seed(seed)
-    total: Tensor | None = None
-    for part in blocks(deltas, dimension):
-        if total is None:
+    total = torch.zeros(0)
+    for number, part in enumerate(blocks(deltas, dimension)):
+        if number == 0:
             total = torch.zeros(len(part), dimension, dtype=part.dtype, device=part.device)
         start = int(torch.randint(dimension, (), generator=generator))
         signs = torch.randint(2, (part.shape[1],), generator=generator, dtype=torch.int8)
@@ -44,8 +44,6 @@ def sketch(deltas: Deltas, dimension: int, seed: int) -> Tensor:
         here = min(part.shape[1], dimension - start)
         total[:, start : start + here].addcmul_(part[:, :here], factors[:here])
         total[:, : part.shape[1] - here].addcmul_(part[:, here:], factors[here:])
-    if total is None:
-        raise ValueError("The deltas have no coordinates: nothing to sketch.")
     return total
 
 
@@ -66,9 +64,32 @@ def match_sketches(
         raise ValueError("sketches must be a finite matrix with one row per client.")
     if len(rows) <= rows.shape[1]:
         return match(rows @ rows.T, forget, options, anchor_weights, tolerance)
-    unit = float(np.sqrt(np.einsum("um,um->u", rows, rows).max()))
+    unit = float(np.einsum("um,um->u", rows, rows).max()) ** 0.5
     products = _FactorProducts(rows / unit if unit > 0.0 else rows)
     return match_products(products, unit, forget, options, anchor_weights, tolerance)
+
+
+def sharpen(
+    sketches: Tensor | NDArray[np.floating], coefficients: ArrayLike, products: ArrayLike
+) -> Matrix:
+    """Sketches whose products are exact along `h = sum_u coefficients[u] d_u`.
+
+    Most of what a sketch loses, it loses in the products with the anchor: among thousands of
+    clients the least one is one whose noise is least. Those products are cheap to know exactly: the
+    server sums the anchor and each client, or one more pass, multiplies it with its delta. Only
+    what is left of the deltas beside h is then taken from the sketches.
+
+    Args:
+        coefficients: the anchor's weights, for h = g.
+        products: `<d_u, h>`, exactly.
+    """
+    rows = np.asarray(sketches, dtype=np.float64)
+    shares, along = np.asarray(coefficients, np.float64), np.asarray(products, np.float64)
+    squared = float(shares @ along)
+    if squared <= 0.0:
+        return rows
+    beside = rows - np.outer(along / squared, shares @ rows)
+    return np.column_stack([along / squared**0.5, beside])
 
 
 class _FactorProducts:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from foul.data.batches import MEAN, STD
-from foul.models.disentangled import DEPLOYED, DisentangledNet
+from foul.models.disentangled import DEPLOYED, DisentangledNet, part_of
 
 
 class DeployedNet(nn.Module):
@@ -34,4 +34,4 @@ class DeployedNet(nn.Module):
 
 def deployed_state(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of the deployed parts."""
-    return {name: t for name, t in tensors.items() if name.split(".", 1)[0] in DEPLOYED}
+    return {name: t for name, t in tensors.items() if part_of(name) in DEPLOYED}

@@ -26,7 +26,9 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
         raise UserError(
             f"model.weights {path} cannot be read as tensors ({error})", _REMEDY
         ) from error
-    if not isinstance(state, dict) or not all(isinstance(t, Tensor) for t in state.values()):
+    if not isinstance(state, dict) or not all(
+        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in state.items()
+    ):
         raise UserError(f"model.weights {path} is not a state dict", _REMEDY)
     return state
 

@@ -28,7 +28,8 @@ def tensorboard_observer(run: Path) -> Observer:
             if self.writer is None:
                 self.writer = SummaryWriter(str(run / "tensorboard"))
             step = record["round"]
-            self.writer.add_scalar("validation_accuracy", record["validation_accuracy"], step)
+            if record["validation_accuracy"] is not None:
+                self.writer.add_scalar("validation_accuracy", record["validation_accuracy"], step)
             for name, value in record["losses"].items():
                 self.writer.add_scalar(f"loss/{name}", value, step)
             self.writer.flush()

@@ -35,7 +35,8 @@ def prototype_loss(
 
 
 def unit(x: Tensor) -> Tensor:
-    """Rows scaled to length 1; a zero row stays zero, with zero gradient."""
+    """Rows scaled to length 1; a row shorter than 1e-10 becomes zero, with zero gradient."""
     squared = x.pow(2).sum(1, keepdim=True)
-    zero = squared == 0
+    # The gradient holds 1 / length cubed, which overflows for shorter rows.
+    zero = squared < 1e-20
     return x * torch.where(zero, 0.0, torch.where(zero, 1.0, squared).rsqrt())

@@ -15,8 +15,9 @@ def fooling_loss(logits: Tensor, labels: Tensor) -> Tensor:
     :math:`-\mathbb{E}_i \log(1 - P_{y_i})`.
 
     The paper's psi *maximises* the cross-entropy, which has no upper bound; this form has the
-    same direction (psi wants to be wrong) and is bounded below.
+    same direction (psi wants to be wrong) and is bounded below by 0.
     """
-    log_p = functional.log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).squeeze(1)
-    # log(1 - e^a) without cancellation; a = 0 would be an infinite loss.
-    return -torch.log(-torch.expm1(log_p.clamp_max(-1e-6))).mean()
+    own = functional.one_hot(labels, logits.shape[1]).bool()
+    others = logits.masked_fill(own, -torch.inf)
+    # 1 - P_y is the others' share: no cancellation, and a sure psi still feels a gradient.
+    return (torch.logsumexp(logits, 1) - torch.logsumexp(others, 1)).mean()

@@ -1,0 +1,45 @@
+# Two commands: `make demo` and `make test`. Each makes its own .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Torch's threads spin while they wait; with several processes on few cores that is all they do.
+export OMP_WAIT_POLICY := PASSIVE
+
+.PHONY: help install demo test test-slow lint format clean
+
+help:
+	@echo "make demo       learn on the embedded digits, with a live display (runs/demo)"
+	@echo "make test       all tests that need only Python"
+	@echo "make test-slow  tests with real processes"
+	@echo "make lint       ruff and mypy"
+	@echo "make format     reformat the code"
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,tensorboard]'
+	@touch $@
+
+demo: $(STAMP)
+	rm -rf runs/demo
+	$(BIN)/foul learn digits --out runs/demo
+
+test: $(STAMP)
+	$(BIN)/pytest
+
+test-slow: $(STAMP)
+	$(BIN)/pytest -m slow
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) runs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
