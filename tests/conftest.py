@@ -1,9 +1,11 @@
 """A federation of milliseconds: synthetic images, a tiny network, two clients per domain."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 import torch
+from factories import MakeNet, MakeWorker
+from hypothesis import settings
 
 from foul.client.worker import Worker
 from foul.config.schema import ClientsConfig, DataConfig, ModelConfig
@@ -11,9 +13,9 @@ from foul.data import ClientData, DomainSet, build_clients, load_dataset
 from foul.models import DisentangledNet, build_network
 
 torch.set_num_threads(1)
-
-MakeNet = Callable[..., DisentangledNet]
-MakeWorker = Callable[..., Worker]
+# The first call of a torch function can take half a second, which says nothing about the code.
+settings.register_profile("foul", deadline=None)
+settings.load_profile("foul")
 
 
 @pytest.fixture(scope="session")

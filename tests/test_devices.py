@@ -22,18 +22,28 @@ def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         (0, 0, CPU, CpuPlan(4, 1)),
         (0, 0, GPU, CpuPlan(1, 4)),
         (1, 0, CPU, CpuPlan(1, 4)),
-        (2, 0, CPU, CpuPlan(2, 2)),
+        (2, 0, CPU, CpuPlan(2, 1)),
         (3, 0, CPU, CpuPlan(3, 1)),
         (9, 0, CPU, CpuPlan(9, 1)),
-        (0, 2, CPU, CpuPlan(2, 2)),
+        (0, 2, CPU, CpuPlan(1, 2)),
         (0, 9, CPU, CpuPlan(1, 9)),
-        (3, 3, CPU, CpuPlan(3, 3)),
+        (0, 1, CPU, CpuPlan(4, 1)),
     ],
 )
 def test_what_is_left_open_fills_the_cores(
     workers: int, threads: int, device: torch.device, expected: CpuPlan
 ) -> None:
     assert plan_cpu(workers, threads, device) == expected
+
+
+def test_several_workers_of_several_threads_are_refused() -> None:
+    with pytest.raises(UserError, match=r"workers=3 cannot have threads=2 each.*workers=1"):
+        plan_cpu(3, 2, CPU)
+
+
+def test_several_workers_on_a_gpu_are_refused() -> None:
+    with pytest.raises(UserError, match=r"workers=2 cannot share device=cuda.*workers=1"):
+        plan_cpu(2, 0, GPU)
 
 
 @pytest.mark.usefixtures("four_cores")

@@ -37,16 +37,26 @@ class CpuPlan:
 
 
 def plan_cpu(workers: int, threads: int, device: torch.device) -> CpuPlan:
-    """Fill in what is 0: as many workers as cores allow on a CPU, one in all for a GPU.
+    """Fill in what is 0: a worker per core on a CPU, one in all for a GPU or for several threads.
 
-    More threads than cores would spin against each other, so each side shares what the other
-    leaves.
+    Several workers have one thread each: a fork takes no threads along, and GNU OpenMP would
+    wait for them forever in the child.
+
+    Raises:
+        UserError: several workers of several threads, or on a GPU.
     """
     cores = usable_cores()
     can_fork = "fork" in multiprocessing.get_all_start_methods()
-    spread = device.type == "cpu" and can_fork
-    count = workers or (max(1, cores // max(1, threads)) if spread else 1)
-    return CpuPlan(count, threads or max(1, cores // count))
+    spread = device.type == "cpu" and can_fork and threads <= 1
+    count = workers or (cores if spread else 1)
+    if count > 1 and threads > 1:
+        raise UserError(
+            f"workers={count} cannot have threads={threads} each",
+            "Use workers of one thread (which is faster), or workers=1.",
+        )
+    if count > 1 and device.type != "cpu":
+        raise UserError(f"workers={count} cannot share device={device}", "Use workers=1.")
+    return CpuPlan(count, threads or (cores if count == 1 else 1))
 
 
 def usable_cores() -> int:

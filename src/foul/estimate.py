@@ -11,7 +11,9 @@ from foul.config.schema import Config
 from foul.data import ClientData, Samples
 from foul.data.counts import image_counts
 from foul.devices import pick_device, plan_cpu
+from foul.errors import MachineError
 from foul.federation.build import initial_network
+from foul.federation.federation import round_half_up
 from foul.federation.messages import Request
 from foul.learning.objectives import OBJECTIVES
 from foul.models import part_of, summarise
@@ -51,7 +53,7 @@ def estimate(config: Config) -> Estimate:
     training = int(images * share)
     per_image = _seconds_per_image(config, classes, image_size)
     clients = config.clients.per_domain * len(counts.domains)
-    asked = max(1, round(config.federation.participation * clients))
+    asked = max(1, round_half_up(config.federation.participation * clients))
     parts = OBJECTIVES[config.learning.objective].parts(config.learning)
     state = net.state_dict()
     travelling = sum(t.nbytes for name, t in state.items() if part_of(name) in parts)
@@ -82,7 +84,9 @@ def _seconds_per_image(config: Config, classes: int, image_size: int) -> float:
     request = Request(
         "probe", "learn", 1, {}, {"learning": config.learning.model_dump(mode="json"), "seed": 0}
     )
-    worker.perform(request)
+    warm_up = worker.perform(request)
+    if warm_up.error:
+        raise MachineError(f"A training step fails here: {warm_up.error}")
     start = time.perf_counter()
     worker.perform(request)
     return (time.perf_counter() - start) / count

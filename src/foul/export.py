@@ -3,7 +3,9 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -51,18 +53,30 @@ class Deployed:
 
 
 def load_deployed(path: Path, model: str = "learned") -> Deployed:
-    """The deployed network of a run folder, or of a folder that `export` wrote."""
+    """The deployed network of a run folder, or of a folder that `export` wrote.
+
+    Raises:
+        UserError: it is neither, has no such model, or its files do not belong together.
+    """
     if (path / "model.json").is_file():
-        facts = json.loads((path / "model.json").read_text(encoding="utf-8"))
         tensors, _ = load_tensors(path / "model.safetensors")
+        facts = _exported_facts(path / "model.json")
         config = ModelConfig.model_validate(facts["model"])
     else:
         folder = RunFolder.open(path)
         facts, config = folder.facts(), folder.config().model
         tensors, _ = folder.load_model(model)
     net = DisentangledNet(config, len(facts["classes"]), facts["image_size"])
-    net.load_state_dict(deployed_state(tensors), strict=False)
-    return Deployed(DeployedNet(net).eval(), tuple(facts["classes"]), facts["image_size"])
+    deployed = DeployedNet(net)
+    try:
+        deployed.load_state_dict(deployed_state(tensors))
+    except RuntimeError as error:
+        raise UserError(
+            f"The model in {path} does not fit its description "
+            f"({str(error).splitlines()[-1].strip()})",
+            "Export it again.",
+        ) from error
+    return Deployed(deployed.eval(), tuple(facts["classes"]), facts["image_size"])
 
 
 def export(run: Path, out: Path, model: str = "learned") -> list[Path]:
@@ -84,13 +98,23 @@ def export(run: Path, out: Path, model: str = "learned") -> list[Path]:
     program = torch.export.export(
         deployed.net, (example,), dynamic_shapes={"images": {0: torch.export.Dim("batch")}}
     )
+    # In memory first: torch insists on its own suffix for files.
+    content = BytesIO()
+    torch.export.save(program, content)
     with replacing(out / "model.pt2") as temporary:
-        # torch insists on its own suffix.
-        named = temporary.with_suffix(".pt2")
-        torch.export.save(program, named)
-        named.replace(temporary)
+        temporary.write_bytes(content.getvalue())
     write_text(out / "model.json", json.dumps(facts, indent=2) + "\n")
     return [out / name for name in ("model.safetensors", "model.pt2", "model.json")]
+
+
+def _exported_facts(path: Path) -> dict[str, Any]:
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        ModelConfig.model_validate(facts["model"])
+        len(facts["classes"]), int(facts["image_size"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} was not written by foul ({error})", "Export it again.") from error
+    return facts
 
 
 def _pixels(path: Path, size: int) -> Tensor:

@@ -108,17 +108,22 @@ class Oracle:
         return float(sum(slopes[group].min() for group in self.groups))
 
     def best_primal(self) -> float:
-        """max Phi over the ball of radius c, by Clarabel in the space of the updates."""
+        """max Phi over the ball of radius c, by Clarabel in the space of the updates.
+
+        Scaled to 1, because Clarabel's tolerances are absolute.
+        """
         clients, dimension = self.signed.shape
+        longest = float(np.linalg.norm(self.signed, axis=1).max())
+        unit = self.scale / longest
         blocks = np.zeros((clients, len(self.groups)))
         for number, group in enumerate(self.groups):
             blocks[group, number] = 1.0
         # variables x and one level per group: level - <s d_u, x> <= 0, |x - g| <= c
         rows = np.zeros((clients + 1 + dimension, dimension + len(self.groups)))
-        rows[:clients, :dimension] = -self.signed
+        rows[:clients, :dimension] = -self.signed / longest
         rows[:clients, dimension:] = blocks
         rows[clients + 1 :, :dimension] = -np.eye(dimension)
-        limits = np.concatenate([np.zeros(clients), [self.factor], -self.anchor])
+        limits = np.concatenate([np.zeros(clients), [self.factor / unit], -self.anchor / unit])
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         size = rows.shape[1]
@@ -130,4 +135,4 @@ class Oracle:
             [clarabel.NonnegativeConeT(clients), clarabel.SecondOrderConeT(1 + dimension)],
             settings,
         ).solve()
-        return -float(solution.obj_val)
+        return -float(solution.obj_val) * self.scale

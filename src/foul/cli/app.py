@@ -62,14 +62,19 @@ def root(
     """Options of the whole program."""
 
 
+class _Stopped(BaseException):
+    """Ctrl-C or a polite kill. Not a KeyboardInterrupt: typer would answer that itself."""
+
+
 def main() -> None:
     """Entry point: a failure is one clear line; exit code 2 for the user's part, 1 for ours."""
-    signal.signal(signal.SIGTERM, _terminated)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
     try:
         app()
     except FoulError as error:
         _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
+    except _Stopped:
         _fail("Stopped. What was saved is intact; a run continues with --resume.", 2)
     except OSError as error:
         if error.errno != errno.ENOSPC:
@@ -77,13 +82,12 @@ def main() -> None:
         _fail("The disk is full. Free some space, then continue with --resume.", 1)
 
 
-def _terminated(number: int, frame: FrameType | None) -> None:
-    """A polite kill ends like Ctrl-C."""
-    raise KeyboardInterrupt
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _Stopped
 
 
 def _fail(text: str, code: int) -> None:
     Console(stderr=True, soft_wrap=True).print(
-        f"[bold red]foul:[/bold red] {escape(text)}", highlight=False
+        f"[bold red]foul:[/bold red] {escape(text)}", highlight=False, emoji=False
     )
     sys.exit(code)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from foul.cli.arguments import split_config
 from foul.cli.output import JSON_OPTION, print_json, print_table
 from foul.config import Config, load_config, shipped_configs
 from foul.config.load import config_to_toml, describe_keys
@@ -33,7 +34,7 @@ def show(
     ] = None,
 ) -> None:
     """Print a configuration with all its defaults, as TOML."""
-    typer.echo(config_to_toml(load_config(config, overrides or [])))
+    typer.echo(config_to_toml(load_config(*split_config(config, overrides))))
 
 
 @app.command()

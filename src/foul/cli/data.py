@@ -7,7 +7,7 @@ import typer
 
 from foul.cli.output import JSON_OPTION, print_json, print_table, size
 from foul.cli.progress import ProgressDisplay
-from foul.config.schema import DataConfig
+from foul.config import load_config
 from foul.data import known, known_sets, load_dataset
 from foul.data.cache import cache_root
 from foul.data.check import check as check_folder
@@ -111,13 +111,16 @@ def prepare(
     foul data prepare pacs --path PACS.zip --image-size 64
     """
     usual = 64 if name == "folder" else known(name).image_size
-    config = DataConfig(
-        name=name,
-        path=path,
-        image_size=image_size or usual,
-        allow_corrupt=allow_corrupt,
-        cache=cache,
-    )
+    config = load_config(
+        None,
+        {
+            "data.name": name,
+            "data.path": path,
+            "data.image_size": usual if image_size is None else image_size,
+            "data.allow_corrupt": allow_corrupt,
+            "data.cache": cache,
+        },
+    ).data
     with ProgressDisplay() as display:
         data = load_dataset(
             config, 0, lambda done, total: display.on_work("decoding images", done, total)

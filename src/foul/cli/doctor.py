@@ -11,6 +11,7 @@ import torch
 import typer
 
 import foul
+from foul.cli.arguments import split_config
 from foul.cli.output import JSON_OPTION, print_json, print_table, size
 from foul.config import load_config
 from foul.data.cache import cache_root
@@ -35,7 +36,10 @@ def doctor(
 
       foul doctor pacs data.path=PACS.zip
     """
-    facts = machine(config, overrides or [])
+    config, texts = split_config(config, overrides)
+    if texts and config is None:
+        config = "digits"
+    facts = machine(config, texts)
     if as_json:
         print_json(facts)
         return

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
+from foul.cli.arguments import split_config
 from foul.cli.info import show_summary
 from foul.cli.output import JSON_OPTION, print_json
 from foul.cli.progress import ProgressDisplay
 from foul.config import load_config
 from foul.errors import UserError
-from foul.federation.observer import Observers
+from foul.federation.observer import Observer, Observers
 from foul.learning.stage import learn as run_learning
+from foul.runs.folder import RunFolder
 from foul.runs.tensorboard import tensorboard_observer
 
 
@@ -50,19 +52,17 @@ def learn(
 
       foul learn --resume --out runs/pacs
     """
-    texts = list(overrides or [])
-    if config is not None and "=" in config:
-        texts.insert(0, config)
-        config = None
-    given = config is not None or bool(texts) or not resume
-    chosen = load_config(config or "digits", texts) if given else None
+    config, texts = split_config(config, overrides)
     if out is None:
         if resume:
             raise UserError("--resume needs the run folder", "Add --out RUN.")
         out = Path("runs") / (Path(config).stem if config else "digits")
+    own = RunFolder.open(out).path / "config.toml" if resume else "digits"
+    chosen = load_config(config or own, texts)
     with ProgressDisplay(quiet) as display:
-        wanted = chosen is not None and chosen.tensorboard
-        observer = Observers(display, tensorboard_observer(out)) if wanted else display
+        observer: Observer = display
+        if chosen.tensorboard:
+            observer = Observers(display, tensorboard_observer(out))
         folder = run_learning(
             chosen, out, resume=resume, observer=observer, command=shlex.join(sys.argv)
         )

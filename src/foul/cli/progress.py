@@ -61,7 +61,7 @@ class ProgressDisplay(Observer):
         self._bar(record["stage"], record["round"], self._rounds, accuracy)
         missing = ", ".join(f"{client}: {why}" for client, why in record["failures"].items())
         if missing:
-            self._console.print(f"round {record['round']}: left out {missing}", markup=False)
+            self.on_message(f"round {record['round']}: left out {missing}")
         if not self._live:
             losses = "  ".join(f"{name} {value:.3f}" for name, value in record["losses"].items())
             self._console.print(
@@ -73,7 +73,7 @@ class ProgressDisplay(Observer):
             )
 
     def on_message(self, text: str) -> None:
-        self._console.print(text, markup=False)
+        self._console.print(text, markup=False, soft_wrap=True, highlight=False)
 
     def on_work(self, what: str, done: int, total: int) -> None:
         self._bar(what, done, total)

@@ -54,14 +54,21 @@ def config_to_toml(config: Config) -> str:
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """`key=value`, where value is TOML or, failing that, a plain string."""
+    """`key=value`, where value is TOML, a list of words, or else a plain string."""
     key, separator, value = text.partition("=")
-    if not separator or not key:
+    if not separator or not key.strip():
         raise UserError(f"'{text}' is not key=value", "Write for example learning.rounds=10.")
+    return key.strip(), _parse_value(value.strip())
+
+
+def _parse_value(text: str) -> Any:
     try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+        return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return key.strip(), value
+        # Shells eat the quotes of ["photo", "sketch"].
+        if text.startswith("[") and text.endswith("]"):
+            return [_parse_value(item.strip()) for item in text[1:-1].split(",")]
+        return text
 
 
 def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
@@ -136,14 +143,26 @@ def _explained(error: ValidationError) -> UserError:
     problem = error.errors()[0]
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
-        return _unknown_key(key)
+        return _unknown_key(_first_key(key, problem["input"]))
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
         return UserError(f"{key}: {message}" if key else message)
+    if problem["type"] == "string_pattern_mismatch":
+        # A regular expression explains nothing to most people; the key's meaning does.
+        meaning = next(row[-1] for row in describe_keys() if row[0] == key)
+        return UserError(f"{key}={problem['input']!r} is not possible", f"Allowed: {meaning}")
     return UserError(
         f"{key}={problem['input']!r}: {message[0].lower()}{message[1:]}",
         "`foul config schema` shows what is allowed.",
     )
+
+
+def _first_key(key: str, value: Any) -> str:
+    """The first dotted key below an unknown section, as the user wrote it."""
+    while isinstance(value, dict) and value:
+        name = next(iter(value))
+        key, value = f"{key}.{name}", value[name]
+    return key
 
 
 def describe_keys() -> list[list[str]]:
@@ -169,12 +188,11 @@ def _allowed(field: FieldInfo) -> str:
     kind = getattr(field.annotation, "__name__", str(field.annotation))
     if field.annotation is not None and get_origin(field.annotation) is not None:
         kind = str(field.annotation).replace("pathlib.", "")
-    signs = {"Ge": ">=", "Gt": ">", "Le": "<=", "Lt": "<"}
+    signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
     bounds = [
-        f"{signs[type(rule).__name__]} {next(iter(vars(rule).values()))}"
-        if hasattr(rule, "__dict__") and vars(rule)
-        else f"{signs[type(rule).__name__]} {getattr(rule, type(rule).__name__.lower())}"
+        f"{sign} {getattr(rule, name)}"
         for rule in field.metadata
-        if type(rule).__name__ in signs
+        for name, sign in signs.items()
+        if hasattr(rule, name)
     ]
     return " ".join([kind, *bounds])

@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 class Section(BaseModel):
     """A part of the configuration: unknown keys are errors, values cannot change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
 
 class DataConfig(Section):
@@ -210,7 +212,7 @@ class Config(Section):
     workers: int = Field(default=0, ge=0)
     """Processes that train clients side by side; 0: one per core on a CPU, one on a GPU."""
     threads: int = Field(default=0, ge=0)
-    """Torch threads of each worker; 0: the cores shared out among the workers."""
+    """Torch threads of a single worker; 0: one per core. Several workers have one thread each."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the forward and backward passes; weights are always float32."""
     tensorboard: bool = False

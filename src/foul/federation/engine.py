@@ -23,3 +23,6 @@ class Engine(Protocol):
         Replies are produced as they are consumed, so that a server that folds each reply into a
         sum holds one of them at a time. A client that fails answers with `error`, never raises.
         """
+
+    def close(self) -> None:
+        """Give back what the engine holds; nothing can be run afterwards."""

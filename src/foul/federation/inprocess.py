@@ -19,3 +19,6 @@ class InProcessEngine:
     def run(self, requests: Iterable[Request]) -> Iterator[Reply]:
         for request in requests:
             yield self._worker.perform(request)
+
+    def close(self) -> None:
+        """Nothing to give back."""

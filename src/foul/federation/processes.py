@@ -35,6 +35,12 @@ class _Process:
     busy: tuple[int, str] | None = None
     """Position and client of the request."""
 
+    def end(self) -> None:
+        # Killed, not asked: it holds nothing, and processes forked after it keep its pipe open.
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
 
 class ProcessEngine:
     """Runs requests on forked copies of a worker; the data stays shared memory.
@@ -56,23 +62,31 @@ class ProcessEngine:
         waiting = deque(enumerate(requests))
         done: dict[int, Reply] = {}
         payload = _Payload()
-        for position in range(len(waiting)):
-            while position not in done:
-                # Not far ahead of the reader: replies that wait for their turn take memory.
-                ahead = position + 2 * len(self._pool)
-                for index, process in enumerate(self._pool):
-                    if process.busy is None and waiting and waiting[0][0] < ahead:
-                        self._give(index, *waiting.popleft(), payload)
-                self._collect(done)
-            yield done.pop(position)
+        try:
+            for position in range(len(waiting)):
+                while position not in done:
+                    # Not far ahead of the reader: replies that wait for their turn take memory.
+                    ahead = position + 2 * len(self._pool)
+                    for index, process in enumerate(self._pool):
+                        if process.busy is None and waiting and waiting[0][0] < ahead:
+                            self._give(index, *waiting.popleft(), payload)
+                    self._collect(done)
+                yield done.pop(position)
+        finally:
+            self._drop_unread()
 
     def close(self) -> None:
         """End the processes."""
         for process in self._pool:
-            process.pipe.close()
-        for process in self._pool:
-            process.process.join(5)
+            process.end()
         self._pool = []
+
+    def _drop_unread(self) -> None:
+        """Replace the processes that still work for a reader who left before the last reply."""
+        for index, process in enumerate(self._pool):
+            if process.busy is not None:
+                process.end()
+                self._pool[index] = self._start()
 
     def _give(self, index: int, position: int, request: Request, payload: "_Payload") -> None:
         process = self._pool[index]

@@ -7,13 +7,23 @@ from foul.config.schema import Config
 from foul.errors import UserError
 from foul.evaluation.accuracy import evaluate
 from foul.federation.build import Setting, build
+from foul.federation.federation import Federation, QuorumError
 from foul.federation.ledger import Ledger
 from foul.federation.observer import Observer
 from foul.learning.rounds import LearningState, learning_rounds
 from foul.runs.folder import RunFolder
 
-_FREE_TO_CHANGE = ("device", "workers", "tensorboard")
-"""What a resumed run may change: where it runs, not what it computes."""
+_FREE_TO_CHANGE = frozenset(
+    {
+        "device",
+        "workers",
+        "tensorboard",
+        "federation.quorum",
+        "federation.checkpoint_every",
+        "federation.keep_checkpoints",
+    }
+)
+"""What a resumed run may change: where it runs and what it keeps, not what it computes."""
 
 
 def learn(
@@ -43,19 +53,25 @@ def learn(
     if resume:
         folder = RunFolder.open(path)
         config = _same(folder, config)
-        if folder.summary():
+        if folder.learned():
             observer.on_message(f"{path} has learned already; nothing to do")
             return folder
-        setting = build(config, observer)
     elif config is None:
         raise UserError("No configuration given", "Name one, or continue a run with --resume.")
     else:
-        # Built first: bad data must not leave a half-written folder behind.
-        _refuse_existing(path)
-        setting = build(config, observer)
-        folder = RunFolder.create(path, config, _facts(setting, command))
-    with folder.lock():
-        _run(folder, config, setting, observer)
+        RunFolder.require_free(path)
+    setting = build(config, observer)
+    try:
+        facts = _facts(setting)
+        if resume:
+            _require_same_data(folder, facts)
+        else:
+            # Built first: bad data must not leave a run folder behind.
+            folder = RunFolder.create(path, config, {"command": command, **facts})
+        with folder.lock():
+            _run(folder, config, setting, observer)
+    finally:
+        setting.federation.engine.close()
     return folder
 
 
@@ -63,19 +79,30 @@ def _run(folder: RunFolder, config: Config, setting: Setting, observer: Observer
     federation, learning = setting.federation, config.learning
     state, ledger = _restore(folder, setting)
     federation.ledger = ledger
+    recorded = state.round
     observer.on_stage("learning", learning.rounds, state.round)
-    for record in learning_rounds(federation, learning, state, federation.clients, setting.buffers):
-        last = state.finished(learning)
-        if learning.evaluate_every and state.round % learning.evaluate_every == 0:
-            scores = evaluate(federation, state.tensors, round=state.round, splits=("test",))
-            record["test"] = {
-                domain: score.to_dict() for domain, score in scores.by_domain("test").items()
-            }
-        folder.append(record)
-        if last or state.round % config.federation.checkpoint_every == 0:
+    try:
+        for record in learning_rounds(
+            federation, learning, state, federation.clients, setting.buffers
+        ):
+            if learning.evaluate_every and state.round % learning.evaluate_every == 0:
+                record["test"] = _test_scores(federation, state)
+            folder.append(record)
+            recorded = state.round
+            if state.finished(learning) or state.round % config.federation.checkpoint_every == 0:
+                _save(folder, config, state, ledger)
+            observer.on_round(record)
+    except QuorumError:
+        # The round that failed changed nothing but the costs.
+        if state.round == recorded:
             _save(folder, config, state, ledger)
-        observer.on_round(record)
+        raise
     _finish(folder, setting, state)
+
+
+def _test_scores(federation: Federation, state: LearningState) -> dict[str, Any]:
+    scores = evaluate(federation, state.tensors, round=state.round, splits=("test",))
+    return {domain: score.to_dict() for domain, score in scores.by_domain("test").items()}
 
 
 def _finish(folder: RunFolder, setting: Setting, state: LearningState) -> None:
@@ -131,19 +158,32 @@ def _with_prefix(tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _same(folder: RunFolder, config: Config | None) -> Config:
-    """The folder's configuration; another one may differ only in where it runs."""
+    """The configuration to go on with; it may differ from the folder's only where that is free."""
     own = folder.config()
     if config is None:
         return own
-    free = {key: getattr(config, key) for key in _FREE_TO_CHANGE}
-    mine = own.model_copy(update=free)
-    if mine != config:
-        different = _differences(mine.model_dump(), config.model_dump())
+    different = [
+        key
+        for key in _differences(own.model_dump(), config.model_dump())
+        if key not in _FREE_TO_CHANGE
+    ]
+    if different:
         raise UserError(
             f"{folder.path} was started with another configuration ({', '.join(different)} differ)",
             "Resume without a configuration, or start a new run with another --out.",
         )
     return config
+
+
+def _require_same_data(folder: RunFolder, facts: dict[str, Any]) -> None:
+    """Check that classes and clients are those the run began with."""
+    began = folder.facts()
+    for key, now in facts.items():
+        if began.get(key) != now:
+            raise UserError(
+                f"The data of {folder.path} has changed since it began ({key} differ)",
+                "Put the images back as they were, or start a new run with another --out.",
+            )
 
 
 def _differences(one: dict[str, Any], other: dict[str, Any], prefix: str = "") -> list[str]:
@@ -156,16 +196,9 @@ def _differences(one: dict[str, Any], other: dict[str, Any], prefix: str = "") -
     return keys
 
 
-def _refuse_existing(path: Path) -> None:
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UserError(
-            f"{path} exists already", "Continue it with --resume, or choose another --out."
-        )
-
-
-def _facts(setting: Setting, command: str) -> dict[str, Any]:
+def _facts(setting: Setting) -> dict[str, Any]:
+    """What the run folder notes of the data; JSON-like, so that it can be compared when read."""
     return {
-        "command": command,
         "classes": list(setting.classes),
         "image_size": setting.image_size,
         "clients": [

@@ -1,10 +1,8 @@
 """Loading a user's torchvision-style ResNet weights into E, K and V."""
 
 from pathlib import Path
-from pickle import UnpicklingError
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -22,14 +20,16 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             return load_file(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (SafetensorError, UnpicklingError, RuntimeError, EOFError) as error:
+    except Exception as error:
+        # Torch's reader raises whatever wrong bytes lead it to, with advice that runs over lines.
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(
-            f"model.weights {path} cannot be read as tensors ({error})", _REMEDY
+            f"model.weights {path} cannot be read as tensors ({reason})", f"{_REMEDY}."
         ) from error
     if not isinstance(state, dict) or not all(
         isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in state.items()
     ):
-        raise UserError(f"model.weights {path} is not a state dict", _REMEDY)
+        raise UserError(f"model.weights {path} is not a state dict", f"{_REMEDY}.")
     return state
 
 

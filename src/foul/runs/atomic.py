@@ -26,7 +26,7 @@ def replacing(path: Path) -> Iterator[Path]:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise _explained(path, error) from error
+            raise not_written(path, error) from error
         raise
 
 
@@ -44,10 +44,19 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _explained(path: Path, error: OSError) -> MachineError:
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of processes that were killed while they wrote."""
+    for file in folder.glob(".*.tmp"):
+        file.unlink(missing_ok=True)
+
+
+def not_written(path: Path, error: OSError) -> MachineError:
+    """What to tell about a file that could not be written."""
     if error.errno == errno.ENOSPC:
         return MachineError(
             f"The disk is full: {path} could not be written",
             "Free some space and continue with --resume; what was saved before is intact.",
         )
-    return MachineError(f"{path} could not be written ({error.strerror or error})")
+    return MachineError(
+        f"{path} could not be written ({error.strerror or error})", "Check its folder."
+    )

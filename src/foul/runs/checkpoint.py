@@ -38,5 +38,5 @@ def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise UserError(
             f"Checkpoint {path} is damaged or was not written by foul ({error})",
-            "Delete it; --resume then continues from the checkpoint before it.",
+            "Delete it; --resume then continues from what was saved before it.",
         ) from error

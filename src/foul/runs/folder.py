@@ -11,6 +11,7 @@ summary.json                    accuracy per domain, costs, disk
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from foul.config.load import config_to_toml, read_config_file
 from foul.config.schema import Config
 from foul.errors import UserError
 from foul.federation.messages import Tensors
-from foul.runs.atomic import write_text
+from foul.runs.atomic import not_written, remove_leftovers, write_text
 from foul.runs.checkpoint import load_tensors, save_tensors
 from foul.version import __version__
 
@@ -42,23 +43,37 @@ class RunFolder:
 
         Raises:
             UserError: there is something at this path already.
+            MachineError: the disk is full; nothing is left behind.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        cls.require_free(path)
+        folder, new = cls(path), not path.exists()
+        try:
+            folder.checkpoints.mkdir(parents=True, exist_ok=True)
+            folder.models.mkdir(exist_ok=True)
+            write_text(path / "config.toml", config_to_toml(config))
+            folder.write_facts({"format": FORMAT, "version": __version__, **facts})
+        except BaseException as error:
+            if new:
+                shutil.rmtree(path, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise UserError(
+                    f"{path} cannot be created ({error.strerror})", "Choose another --out."
+                ) from error
+            raise
+        return folder
+
+    @staticmethod
+    def require_free(path: Path) -> None:
+        """Check that a run folder can be made here.
+
+        Raises:
+            UserError: there is something at this path already.
+        """
+        if path.exists() and not (path.is_dir() and all(map(_unfinished, path.iterdir()))):
             raise UserError(
                 f"{path} exists already",
                 "Continue it with --resume, or choose another --out.",
             )
-        folder = cls(path)
-        try:
-            folder.checkpoints.mkdir(parents=True, exist_ok=True)
-            folder.models.mkdir(exist_ok=True)
-        except OSError as error:
-            raise UserError(
-                f"{path} cannot be created ({error.strerror})", "Choose another --out."
-            ) from error
-        write_text(path / "config.toml", config_to_toml(config))
-        folder.write_facts({"format": FORMAT, "version": __version__, **facts})
-        return folder
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
@@ -96,14 +111,26 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder for this process alone."""
-        with (self.path / ".lock").open("w") as handle:
+        """Hold the folder for this process alone.
+
+        Raises:
+            UserError: another process holds it.
+            MachineError: the folder cannot be written.
+        """
+        path = self.path / ".lock"
+        try:
+            handle = path.open("w")
+        except OSError as error:
+            raise not_written(path, error) from error
+        with handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UserError(
                     f"{self.path} is in use by another process", "Wait for it to end."
                 ) from None
+            for folder in (self.path, self.checkpoints, self.models):
+                remove_leftovers(folder)
             yield
 
     def save_checkpoint(
@@ -120,11 +147,19 @@ class RunFolder:
         return load_tensors(self._checkpoint(rounds[-1])) if rounds else None
 
     def append(self, record: dict[str, Any]) -> None:
-        """Add a line to rounds.jsonl."""
-        with (self.path / "rounds.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        """Add a line to rounds.jsonl.
+
+        Raises:
+            MachineError: the disk is full; what is there of the line is no record.
+        """
+        path = self.path / "rounds.jsonl"
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise not_written(path, error) from error
 
     def records(self) -> list[dict[str, Any]]:
         """The rounds so far; a line cut off by a kill is not one."""
@@ -163,6 +198,10 @@ class RunFolder:
             )
         return load_tensors(path)
 
+    def learned(self) -> bool:
+        """Whether the learning stage has ended: its summary and its model are there."""
+        return bool(self.summary()) and (self.models / "learned.safetensors").is_file()
+
     def write_summary(self, summary: dict[str, Any]) -> None:
         write_text(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
 
@@ -182,3 +221,8 @@ class RunFolder:
             int(file.stem.removeprefix("round-"))
             for file in self.checkpoints.glob("round-*.safetensors")
         )
+
+
+def _unfinished(entry: Path) -> bool:
+    """Whether this is what `create` leaves when it is killed before it writes run.json."""
+    return entry.name in {"checkpoints", "models", "config.toml"} or entry.match(".*.tmp")

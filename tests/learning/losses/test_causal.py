@@ -42,7 +42,7 @@ def typed_out(z: list[list[float]], labels: list[int], tau: float, form: Form) -
 def test_is_its_formula(form: Form, labels: list[int], seed: int, tau: float) -> None:
     z = random_features(len(labels), seed)
     loss = prototype_loss(z, torch.tensor(labels), tau, form)
-    assert float(loss) == pytest.approx(typed_out(z.tolist(), labels, tau, form), abs=1e-9)
+    assert loss.item() == pytest.approx(typed_out(z.tolist(), labels, tau, form), abs=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -78,7 +78,7 @@ def test_one_class_has_nothing_to_contrast(form: Form) -> None:
     z = random_features(4).requires_grad_()
     loss = prototype_loss(z, torch.full((4,), 2), form=form)
     (gradient,) = torch.autograd.grad(loss, z)
-    assert float(loss) == 0.0
+    assert loss.item() == 0.0
     assert (gradient == 0).all()
 
 

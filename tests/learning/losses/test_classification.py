@@ -42,7 +42,7 @@ def one_sample(own: float) -> Tensor:
 
 def test_fooling_falls_as_the_answer_gets_worse_and_never_below_zero() -> None:
     label = torch.tensor([0])
-    losses = [float(fooling_loss(one_sample(own), label)) for own in (5.0, 1.0, -1.0, -50.0)]
+    losses = [fooling_loss(one_sample(own), label).item() for own in (5.0, 1.0, -1.0, -50.0)]
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] == pytest.approx(0.0, abs=1e-6)
     assert losses[-1] >= 0
@@ -53,6 +53,6 @@ def test_a_sure_psi_still_feels_a_bounded_push(own: float) -> None:
     logits = one_sample(own)
     loss = fooling_loss(logits, torch.tensor([0]))
     (gradient,) = torch.autograd.grad(loss, logits)
-    assert math.isfinite(float(loss))
+    assert math.isfinite(loss.item())
     # d/dx of log(e^x + 2) - log 2 tends to 1: descending it lowers the own class.
     torch.testing.assert_close(gradient, torch.tensor([[1.0, -0.5, -0.5]]), atol=1e-6, rtol=0)

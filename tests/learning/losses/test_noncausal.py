@@ -42,7 +42,7 @@ def typed_out(z: list[list[float]], labels: list[int], form: Form) -> float:
 def test_is_its_formula(form: Form, labels: list[int], seed: int, spread: float) -> None:
     z = random_features(len(labels), seed) * spread
     loss = variance_loss(z, torch.tensor(labels), form)
-    assert float(loss) == pytest.approx(typed_out(z.tolist(), labels, form), abs=1e-9)
+    assert loss.item() == pytest.approx(typed_out(z.tolist(), labels, form), abs=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -58,7 +58,7 @@ def test_spread_codes_cost_exactly_nothing(form: Form) -> None:
     z = torch.tensor([[2.0, 2.0], [-2.0, -2.0], [5.0, 1.0], [1.0, 5.0]], requires_grad=True)
     loss = variance_loss(z, torch.tensor([0, 0, 1, 1]), form)
     (gradient,) = torch.autograd.grad(loss, z)
-    assert float(loss) == 0.0
+    assert loss.item() == 0.0
     assert (gradient == 0).all()
 
 
@@ -74,7 +74,7 @@ def test_the_total_is_satisfied_where_single_dimensions_are_not() -> None:
 def test_collapsed_codes_cost_most_with_a_finite_gradient(form: Form) -> None:
     z = torch.zeros(4, 3, requires_grad=True)
     loss = variance_loss(z, torch.tensor([0, 0, 1, 1]), form)
-    assert float(loss) == pytest.approx(1 - math.sqrt(EPSILON))
+    assert loss.item() == pytest.approx(1 - math.sqrt(EPSILON))
     require_finite(loss, z)
 
 
@@ -89,7 +89,7 @@ def test_a_class_with_one_sample_does_not_count(form: Form) -> None:
 def test_only_single_samples_cost_nothing(form: Form) -> None:
     z = random_features(3).requires_grad_()
     loss = variance_loss(z, torch.tensor([2, 0, 1]), form)
-    assert float(loss) == 0.0
+    assert loss.item() == 0.0
     require_finite(loss, z)
 
 

@@ -30,7 +30,7 @@ def test_is_its_formula() -> None:
     squares = sum((x - y) ** 2 for x, y in pixels) / len(pixels)
     kl = sum(0.5 * (m * m + math.exp(v) - 1 - v) for m, v in codes) / len(codes)
     loss = reconstruction_loss(image, drawn, mean, logvar, 0.3)
-    assert float(loss) == pytest.approx(squares + 0.3 * kl)
+    assert loss.item() == pytest.approx(squares + 0.3 * kl)
 
 
 def test_codes_far_from_the_prior_cost_more() -> None:
@@ -47,4 +47,6 @@ def test_codes_far_from_the_prior_cost_more() -> None:
 def test_gradient() -> None:
     image = random_features(2, 0, 1, 2, 2)
     inputs = tuple(random_features(2, n, 1, 2, 2).requires_grad_() for n in (1, 2, 3))
-    assert torch.autograd.gradcheck(lambda d, m, v: reconstruction_loss(image, d, m, v, 0.5), inputs)
+    assert torch.autograd.gradcheck(
+        lambda d, m, v: reconstruction_loss(image, d, m, v, 0.5), inputs
+    )

@@ -1,0 +1,249 @@
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foul.config import Config
+from foul.errors import FoulError, MachineError, UserError
+from foul.runs.folder import FORMAT, RunFolder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder.create(tmp_path / "run", Config(seed=5), {"classes": ["a", "b"]})
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    """Content of every file."""
+    return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
+
+
+def checkpoint(folder: RunFolder, round: int, keep: int = 9) -> None:
+    folder.save_checkpoint(round, {"t": torch.full((2,), float(round))}, {"round": round}, keep)
+
+
+def test_a_new_folder_explains_itself(folder: RunFolder) -> None:
+    assert folder.config() == Config(seed=5)
+    facts = RunFolder.open(folder.path).facts()
+    assert facts["classes"] == ["a", "b"]
+    assert facts["format"] == FORMAT
+    assert set(os.listdir(folder.path)) == {"checkpoints", "config.toml", "models", "run.json"}
+
+
+def test_an_existing_folder_is_left_alone(folder: RunFolder) -> None:
+    before = tree(folder.path)
+    with pytest.raises(UserError, match=r"run exists already.*--resume.*another --out"):
+        RunFolder.create(folder.path, Config(), {})
+    assert tree(folder.path) == before
+
+
+@pytest.mark.parametrize("made", ["folder", "file"])
+def test_what_is_not_ours_is_left_alone(tmp_path: Path, made: str) -> None:
+    path = tmp_path / "thing"
+    if made == "folder":
+        path.mkdir()
+    (path / "notes.txt" if made == "folder" else path).write_text("mine")
+    with pytest.raises(UserError, match="exists already"):
+        RunFolder.create(path, Config(), {})
+    assert list(tree(tmp_path).values()) == [b"mine"]
+
+
+def test_an_empty_folder_can_be_used(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    RunFolder.create(tmp_path / "run", Config(), {})
+    RunFolder.open(tmp_path / "run")
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"file/run cannot be created.*another --out"):
+        RunFolder.create(tmp_path / "file" / "run", Config(), {})
+
+
+def test_a_full_disk_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(MachineError, match="disk is full"):
+        RunFolder.create(tmp_path / "run", Config(), {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_kill_during_creation_leaves_is_no_obstacle(folder: RunFolder) -> None:
+    (folder.path / "run.json").rename(folder.path / ".run.json.7.tmp")
+    with pytest.raises(UserError, match="not a run folder"):
+        RunFolder.open(folder.path)
+    RunFolder.create(folder.path, Config(seed=6), {})
+    assert RunFolder.open(folder.path).config().seed == 6
+
+
+def test_what_is_no_run_folder_is_said_to_be_none(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(UserError, match=rf"{path} is not a run folder"):
+            RunFolder.open(path)
+
+
+def test_another_format_names_the_version_that_wrote_it(folder: RunFolder) -> None:
+    folder.write_facts({"format": FORMAT + 1, "version": "9.9"})
+    with pytest.raises(UserError, match=rf"run format {FORMAT + 1}, .* reads {FORMAT}.*\(9\.9\)"):
+        RunFolder.open(folder.path)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '"text"', "\x00"])
+def test_damaged_facts_are_named(folder: RunFolder, content: str) -> None:
+    (folder.path / "run.json").write_text(content)
+    with pytest.raises(UserError, match=r"run\.json"):
+        RunFolder.open(folder.path)
+
+
+HOLD = """
+import fcntl, sys
+with open(sys.argv[1] + "/.lock", "w") as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+"""Another process that holds a folder, without the time it takes to import foul."""
+
+
+def test_a_folder_belongs_to_one_process(folder: RunFolder) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(UserError, match="in use by another process"), folder.lock():
+            pass
+        other.kill()
+        other.wait()
+        with folder.lock():
+            pass
+
+
+def test_holding_a_folder_sweeps_what_a_kill_left(folder: RunFolder) -> None:
+    checkpoint(folder, 1)
+    for path in (folder.path, folder.checkpoints, folder.models):
+        (path / ".half.safetensors.99.tmp").write_bytes(b"half")
+    with folder.lock():
+        assert not [name for name in tree(folder.path) if name.endswith(".tmp")]
+    assert folder.last_checkpoint() is not None
+
+
+def test_the_newest_checkpoint_counts_and_old_ones_go(folder: RunFolder) -> None:
+    assert folder.last_checkpoint() is None
+    for round in (1, 2, 9, 10, 11):
+        checkpoint(folder, round, keep=2)
+    saved = folder.last_checkpoint()
+    assert saved is not None
+    assert saved[1] == {"round": 11}
+    assert saved[0]["t"].tolist() == [11.0, 11.0]
+    names = sorted(file.name for file in folder.checkpoints.iterdir())
+    assert names == ["round-00010.safetensors", "round-00011.safetensors"]
+
+
+def test_old_checkpoints_go_only_when_the_new_one_is_safe(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    checkpoint(folder, 1, keep=1)
+    before = tree(folder.path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(MachineError, match="disk is full"):
+            checkpoint(folder, 2, keep=1)
+    assert tree(folder.path) == before
+
+
+def test_a_truncated_checkpoint_can_be_deleted(folder: RunFolder) -> None:
+    checkpoint(folder, 1)
+    checkpoint(folder, 2)
+    newest = folder.checkpoints / "round-00002.safetensors"
+    os.truncate(newest, 100)
+    with pytest.raises(UserError, match=r"round-00002\.safetensors.*Delete it"):
+        folder.last_checkpoint()
+    newest.unlink()
+    saved = folder.last_checkpoint()
+    assert saved is not None
+    assert saved[1] == {"round": 1}
+
+
+def test_rewinding_forgets_later_rounds(folder: RunFolder) -> None:
+    records = [{"round": round, "loss": 0.1 * round} for round in range(1, 6)]
+    for record in records:
+        folder.append(record)
+    assert folder.records() == records
+    folder.rewind(3)
+    assert folder.records() == records[:3]
+    folder.append(records[3])
+    folder.rewind(9)
+    assert folder.records() == records[:4]
+    folder.rewind(0)
+    assert folder.records() == []
+
+
+@settings(deadline=None, max_examples=25)
+@given(cut=st.integers(1, 60))
+def test_a_half_written_line_is_no_record(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    folder = RunFolder(tmp_path_factory.getbasetemp())
+    folder.rewind(0)
+    records = [{"round": round, "name": "ä\n", "x": [1, {}]} for round in (1, 2)]
+    for record in records:
+        folder.append(record)
+    file = folder.path / "rounds.jsonl"
+    last = len(json.dumps(records[1])) + 1
+    os.truncate(file, file.stat().st_size - min(cut, last))
+    # A line that lacks no more than its end of line says all.
+    kept = records if cut == 1 else records[:1]
+    assert folder.records() == kept
+    folder.rewind(2)
+    folder.append({"round": 3})
+    assert folder.records() == [*kept, {"round": 3}]
+
+
+def test_a_full_disk_while_recording_is_the_machines_failure(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    folder.append({"round": 1})
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(MachineError, match=r"disk is full: .*rounds\.jsonl.*--resume"):
+        folder.append({"round": 2})
+
+
+def test_models_are_kept_by_name(folder: RunFolder) -> None:
+    with pytest.raises(UserError, match=r"no model 'learned' \(it has: none\).*--resume"):
+        folder.load_model()
+    folder.save_model("other", {"t": torch.ones(1)}, {"round": 4})
+    assert folder.load_model("other")[1] == {"round": 4}
+    with pytest.raises(FoulError, match=r"no model 'learned' \(it has: other\)"):
+        folder.load_model()
+
+
+def test_a_run_has_learned_when_summary_and_model_are_there(folder: RunFolder) -> None:
+    assert folder.summary() == {}
+    assert not folder.learned()
+    folder.write_summary({"stage": "learned"})
+    assert not folder.learned()
+    folder.save_model("learned", {"t": torch.ones(1)}, {})
+    assert folder.learned()
+
+
+def test_disk_bytes_counts_every_file(folder: RunFolder) -> None:
+    checkpoint(folder, 1)
+    assert folder.disk_bytes() == sum(len(content) for content in tree(folder.path).values())

@@ -1,0 +1,63 @@
+"""Runs of a second: four clients of two synthetic domains and a tiny network, in one process."""
+
+from pathlib import Path
+from typing import Any
+
+from foul import Config, Observer, RunFolder, learn, load_config
+from foul.federation.messages import Tensors
+
+SMALL: dict[str, Any] = {
+    "data.name": "synthetic",
+    "data.image_size": 16,
+    "data.domains": ["north", "east"],
+    "clients.per_domain": 2,
+    "model.backbone": "tiny",
+    "model.k_channels": 4,
+    "model.v_channels": 4,
+    "model.decoder_channels": 8,
+    "learning.rounds": 3,
+    "learning.batch_size": 16,
+    "workers": 1,
+    "threads": 1,
+}
+
+TEXTS = tuple(
+    f"{key}={','.join(value).join('[]') if isinstance(value, list) else value}"
+    for key, value in SMALL.items()
+)
+"""The same as on the command line."""
+
+
+def small_config(**changes: object) -> Config:
+    """The small setting; `learning__rounds=5` changes the key learning.rounds."""
+    return load_config(None, SMALL | {k.replace("__", "."): v for k, v in changes.items()})
+
+
+class StopAfter(Observer):
+    """Stops a run when a round is complete, as a crash would."""
+
+    def __init__(self, round: int) -> None:
+        self._round = round
+
+    def on_round(self, record: dict[str, Any]) -> None:
+        if record["round"] == self._round:
+            raise Crash
+
+
+class Crash(Exception):
+    """What `StopAfter` raises."""
+
+
+def learned(config: Config, out: Path) -> Tensors:
+    """The weights at the end of a run that nobody disturbed."""
+    return learn(config, out).load_model()[0]
+
+
+def without_times(folder: RunFolder) -> list[dict[str, Any]]:
+    """The records of a run, without how long things took."""
+    records = folder.records()
+    for record in records:
+        del record["seconds"]
+        for cost in record["costs"].values():
+            del cost["seconds"]
+    return records
