@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from foul.matching import (
     gram_matrix,
@@ -162,7 +163,9 @@ def solver_alone(repetitions: int) -> list[Row]:
         "slsqp_default": lambda: slsqp(1e-6),
     }
     gaps = {name: relative_gap(problem, solver()) for name, solver in solvers.items()}
-    times = interleaved(dict(solvers), repetitions)
+    # One BLAS thread for all: ours uses one anyway, and more only slow the others down.
+    with threadpool_limits(limits=1, user_api="blas"):
+        times = interleaved(dict(solvers), repetitions)
     rows = []
     for peer, target in (("torchjd", 5), ("slsqp", 20), ("slsqp_default", 0)):
         ratio = times[peer] / times["ours"]

@@ -44,9 +44,7 @@ def make_net() -> MakeNet:
 def make_worker(make_net: MakeNet, tiny_clients: tuple[ClientData, ...]) -> MakeWorker:
     """Makes a worker with a fresh tiny network; keywords change the network's configuration."""
 
-    def make(
-        clients: Sequence[ClientData] | None = None, bfloat16: bool = False, **values: object
-    ) -> Worker:
-        return Worker(clients or tiny_clients, make_net(**values), bfloat16=bfloat16)
+    def make(clients: Sequence[ClientData] | None = None, **values: object) -> Worker:
+        return Worker(clients or tiny_clients, make_net(**values))
 
     return make

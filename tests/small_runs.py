@@ -53,6 +53,15 @@ def learned(config: Config, out: Path) -> Tensors:
     return learn(config, out).load_model()[0]
 
 
+def running(pid: int) -> bool:
+    """Whether this process exists and is not a zombie."""
+    try:
+        # The name in parentheses may contain spaces; the state follows it.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def without_times(folder: RunFolder) -> list[dict[str, Any]]:
     """The records of a run, without how long things took."""
     records = folder.records()

@@ -80,7 +80,7 @@ def _seconds_per_image(config: Config, classes: int, image_size: int) -> float:
     samples = Samples.of(pixels, torch.arange(count) % classes)
     client = ClientData("probe", "probe", samples, samples.subset([]), samples.subset([]))
     net = initial_network(config, classes, image_size)
-    worker = Worker([client], net, pick_device(config.device), config.precision == "bfloat16")
+    worker = Worker([client], net, pick_device(config.device))
     request = Request(
         "probe", "learn", 1, {}, {"learning": config.learning.model_dump(mode="json"), "seed": 0}
     )

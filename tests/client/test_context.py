@@ -16,10 +16,8 @@ def net(make_net: MakeNet) -> DisentangledNet:
     return make_net()
 
 
-def context(
-    client: ClientData, net: DisentangledNet, tensors: Tensors, bfloat16: bool = False
-) -> TaskContext:
-    return TaskContext(client, net, torch.device("cpu"), bfloat16, FlopMeter(), 1, tensors, {})
+def context(client: ClientData, net: DisentangledNet, tensors: Tensors) -> TaskContext:
+    return TaskContext(client, net, torch.device("cpu"), FlopMeter(), 1, tensors, {})
 
 
 def test_loading_copies_what_was_sent_and_leaves_the_rest(
@@ -68,14 +66,3 @@ def test_the_state_is_a_plain_copy(
     assert not weight.requires_grad
     weight.fill_(9.0)
     assert same_bits(snapshot(net), before)
-
-
-@pytest.mark.parametrize(("bfloat16", "expected"), [(True, torch.bfloat16), (False, torch.float32)])
-def test_arithmetic(
-    net: DisentangledNet,
-    tiny_clients: tuple[ClientData, ...],
-    bfloat16: bool,
-    expected: torch.dtype,
-) -> None:
-    with context(tiny_clients[0], net, {}, bfloat16).arithmetic():
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == expected

@@ -149,22 +149,6 @@ def test_what_was_not_sent_does_not_matter(make_worker: MakeWorker, sent: Tensor
     )
 
 
-@pytest.mark.parametrize("objective", ["l2u", "supervised"])
-def test_bfloat16_keeps_weights_in_float32(
-    make_worker: MakeWorker, sent: Tensors, objective: str
-) -> None:
-    config = learning(objective=objective)
-    exact = make_worker().perform(learn_request("north-0", sent, config))
-    reply = make_worker(bfloat16=True).perform(learn_request("north-0", sent, config))
-    assert reply.error == ""
-    for name, tensor in reply.tensors.items():
-        assert tensor.dtype == sent[name].dtype
-        assert torch.isfinite(tensor).all()
-    assert not same_bits(exact.tensors, reply.tensors)
-    for name, loss in exact.numbers["losses"].items():
-        assert reply.numbers["losses"][name] == pytest.approx(loss, rel=0.05, abs=0.02)
-
-
 @needs_gpu
 @pytest.mark.parametrize("objective", ["l2u", "supervised"])
 def test_a_gpu_does_the_same_work(

@@ -103,7 +103,7 @@ def test_one_wrong_letter_is_forgiven_with_a_suggestion(key: str, data: st.DataO
     last = key.rsplit(".", 1)[-1]
     place = data.draw(st.integers(0, len(last) - 1))
     typo = key[: len(key) - len(last)] + last[:place] + "0" + last[place + 1 :]
-    with pytest.raises(UserError, match="Unknown key .* Did you mean '"):
+    with pytest.raises(UserError, match=r"Unknown key .* Did you mean '"):
         load_config(None, {typo: 1})
 
 

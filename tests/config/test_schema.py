@@ -46,7 +46,6 @@ def nested(key: str, value: object) -> dict[str, Any]:
         ("model.width", 0),
         ("model.backbone", "resnet19"),
         ("model.k_channels", 0),
-        ("precision", "float16"),
         ("device", "gpu"),
         ("seed", -1),
         ("workers", -1),

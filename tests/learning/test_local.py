@@ -29,7 +29,7 @@ def training(
     **settings: float,
 ) -> LocalTraining:
     values: Mapping[str, float] = {"seed": 0, **settings}
-    context = TaskContext(client, net, torch.device("cpu"), False, FlopMeter(), round, {}, values)
+    context = TaskContext(client, net, torch.device("cpu"), FlopMeter(), round, {}, values)
     return LocalTraining(context, config)
 
 

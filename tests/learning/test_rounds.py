@@ -1,4 +1,5 @@
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from foul.config.schema import FederationConfig, LearningConfig
 from foul.data import ClientData
 from foul.federation.average import WeightedMean
-from foul.federation.federation import Federation, QuorumError, round_half_up
+from foul.federation.federation import Federation, QuorumError, misfit, round_half_up
 from foul.federation.inprocess import InProcessEngine
 from foul.federation.messages import ClientInfo, Numbers, Reply, Request, Tensors
 from foul.learning.rounds import (
@@ -436,3 +437,16 @@ def test_costs_are_what_crossed_the_border(make_worker: MakeWorker, start: Tenso
         assert cost["flops_client"] > 0
     elements = sum(t.numel() for t in start.values())
     assert record["flops_server"] == 2 * elements * 9
+
+
+@pytest.mark.parametrize(
+    ("tensors", "why"),
+    [
+        ({"a": torch.zeros(2)}, "tensor 'b' is missing"),
+        ({"a": torch.zeros(2), "b": torch.zeros(1), "c": torch.zeros(1)}, "'c' is unexpected"),
+        ({"a": torch.zeros(1), "b": torch.zeros(1)}, r"'a' has shape \(1,\), expected \(2,\)"),
+        ({"a": torch.zeros(2), "b": torch.zeros(1)}, "^$"),
+    ],
+)
+def test_replies_of_other_names_or_shapes_are_told(tensors: Tensors, why: str) -> None:
+    assert re.search(why, misfit(tensors, {"a": torch.ones(2), "b": torch.ones(1)}))

@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 
 import foul
@@ -73,7 +72,6 @@ def machine(config: str | None, overrides: list[str]) -> dict[str, Any]:
             "threads per worker": plan.threads,
             "cores": len(os.sched_getaffinity(0)),
             "memory": size(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
-            "bfloat16": "fast" if _fast_bfloat16() else "emulated",
             "cache": str(cache),
             "free disk (cache)": size(shutil.disk_usage(existing).free),
             "free disk (here)": size(shutil.disk_usage(Path.cwd()).free),
@@ -90,9 +88,3 @@ def _installed(name: str) -> str:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "not installed"
-
-
-def _fast_bfloat16() -> bool:
-    if torch.cuda.is_available():
-        return bool(torch.cuda.is_bf16_supported())
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

@@ -1,7 +1,6 @@
 """What a task gets: one client's data, the live network, and what the server sent."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,17 +20,10 @@ class TaskContext:
     data: ClientData
     net: DisentangledNet
     device: torch.device
-    bfloat16: bool
     meter: FlopMeter
     round: int
     tensors: Tensors
     settings: Mapping[str, Any]
-
-    @contextmanager
-    def arithmetic(self) -> Iterator[None]:
-        """The precision of forward passes."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16):
-            yield
 
     def load(self) -> None:
         """Copy the tensors that were sent into the live network."""

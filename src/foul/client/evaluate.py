@@ -28,7 +28,7 @@ def score(context: TaskContext, split: str) -> Numbers:
         for rows in ordered_batches(len(samples), EVALUATION_BATCH):
             images, labels = samples.batch(rows)
             labels = labels.to(context.device)
-            with context.meter.step(("evaluate", *images.shape)), context.arithmetic():
+            with context.meter.step(("evaluate", *images.shape)):
                 features = net.E(to_float(images.to(context.device)))
                 z_k = net.K(features)
                 causal_logits = net.causal_logits(z_k)
@@ -39,7 +39,7 @@ def score(context: TaskContext, split: str) -> Numbers:
                 )
             correct += hits(logits, labels)
             causal += hits(causal_logits, labels)
-            loss += float(functional.cross_entropy(logits.float(), labels, reduction="sum"))
+            loss += float(functional.cross_entropy(logits, labels, reduction="sum"))
     return {"samples": len(samples), "correct": correct, "causal_correct": causal, "loss": loss}
 
 

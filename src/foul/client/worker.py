@@ -29,7 +29,6 @@ class Worker:
         clients: Sequence[ClientData],
         net: DisentangledNet,
         device: torch.device | None = None,
-        bfloat16: bool = False,
         tasks: Mapping[str, Task] = TASKS,
     ) -> None:
         self._data = {client.id: client for client in sorted(clients, key=lambda c: c.id)}
@@ -37,7 +36,6 @@ class Worker:
         # Convolutions on CPUs and GPUs are fastest when channels are innermost.
         self._net = net.to(self._device)
         net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._bfloat16 = bfloat16
         self._tasks = tasks
         self._meter = FlopMeter()
 
@@ -84,7 +82,6 @@ class Worker:
             self._data[request.client],
             self._net,
             self._device,
-            self._bfloat16,
             self._meter,
             request.round,
             request.tensors,

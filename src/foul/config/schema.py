@@ -213,8 +213,6 @@ class Config(Section):
     """Processes that train clients side by side; 0: one per core on a CPU, one on a GPU."""
     threads: int = Field(default=0, ge=0)
     """Torch threads of a single worker; 0: one per core. Several workers have one thread each."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Arithmetic of the forward and backward passes; weights are always float32."""
     tensorboard: bool = False
     """Also write TensorBoard events into the run folder (needs foul[tensorboard])."""
     data: DataConfig = DataConfig()

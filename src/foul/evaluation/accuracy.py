@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from foul.federation.federation import Federation, RoundLog
@@ -48,6 +48,8 @@ class Accuracies:
     clients: dict[str, dict[str, Score]]
     domains: dict[str, str]
     """Client id -> domain."""
+    missing: dict[str, str] = field(default_factory=dict)
+    """Clients that did not answer, and why."""
 
     def total(self, split: str, clients: Iterable[str] | None = None) -> Score:
         """The score over all samples of these clients (default: all)."""
@@ -83,7 +85,7 @@ def evaluate(
     """Send the deployed model to the clients and collect their scores."""
     asked = federation.clients if clients is None else clients
     sent = {name: tensor for name, tensor in tensors.items() if part_of(name) in DEPLOYED}
-    scores = {}
+    scores, log = {}, RoundLog()
     for reply in federation.ask(
         "evaluate",
         asked,
@@ -91,7 +93,7 @@ def evaluate(
         {"splits": list(splits)},
         round=round,
         stage="evaluation",
-        log=RoundLog(),
+        log=log,
     ):
         scores[reply.client] = {split: Score(**reply.numbers[split]) for split in splits}
-    return Accuracies(scores, {client.id: client.domain for client in asked})
+    return Accuracies(scores, {client.id: client.domain for client in asked}, log.failures)

@@ -48,7 +48,7 @@ def build(
     net = initial_network(config, len(data.classes), data.image_size)
     initial = {name: tensor.clone() for name, tensor in net.state_dict().items()}
     buffers = frozenset(initial) - {name for name, _ in net.named_parameters()}
-    worker = Worker(clients, net, device, config.precision == "bfloat16")
+    worker = Worker(clients, net, device)
     federation = Federation(
         local_engine(worker, plan), config.federation, config.seed, ledger, observer
     )

@@ -80,12 +80,14 @@ class Federation:
         round: int,
         stage: str,
         log: RoundLog,
+        like: Tensors | None = None,
     ) -> Iterator[Reply]:
         """Usable replies, one at a time, in the order of the clients.
 
-        A client that is away, fails, or answers with tensors that are not finite is named in
-        `log.failures` and left out. Below the quorum, `QuorumError` is raised after the last
-        reply; the caller's state is then as it was before the round.
+        A client that is away, fails, or answers with tensors that are not finite, or have not the
+        names and shapes of `like`, is named in `log.failures` and left out. Below the quorum,
+        `QuorumError` is raised after the last reply; the caller's state is then as it was before
+        the round.
         """
         present = [client for client in clients if not self._away(client, round, task, log)]
         requests = [Request(client.id, task, round, tensors, settings) for client in present]
@@ -93,7 +95,7 @@ class Federation:
             cost = Cost(request.bytes, reply.bytes, reply.flops, 0, reply.seconds)
             self.ledger.record(stage, cost)
             log.costs[reply.client] = cost
-            problem = reply.error or not_finite(reply.tensors)
+            problem = reply.error or misfit(reply.tensors, like or {}) or not_finite(reply.tensors)
             if problem:
                 log.failures[reply.client] = problem
             else:
@@ -124,6 +126,17 @@ class Federation:
             f"the quorum is {needed} ({reasons})",
             "Mend the clients or lower federation.quorum, then continue with --resume.",
         )
+
+
+def misfit(tensors: Tensors, like: Tensors) -> str:
+    """Why these tensors are not like those: the first name or shape that differs; else empty."""
+    for name in sorted(tensors.keys() ^ like.keys()):
+        return f"tensor '{name}' is {'unexpected' if name in tensors else 'missing'}"
+    for name, tensor in tensors.items():
+        if tensor.shape != like[name].shape:
+            have, want = tuple(tensor.shape), tuple(like[name].shape)
+            return f"tensor '{name}' has shape {have}, expected {want}"
+    return ""
 
 
 def not_finite(tensors: Tensors) -> str:

@@ -60,10 +60,9 @@ class LocalTraining:
         seen = 0
         for images, labels in self._batches(phase):
             with context.meter.step((phase.name, *images.shape)):
-                with context.arithmetic():
-                    terms = phase.loss(images, labels)
+                terms = phase.loss(images, labels)
                 optimiser.zero_grad(set_to_none=True)
-                total = torch.stack([term.float() for term in terms.values()]).sum()
+                total = torch.stack(list(terms.values())).sum()
                 torch.autograd.backward(total)
             if config.max_grad_norm:
                 nn.utils.clip_grad_norm_(parameters, config.max_grad_norm, foreach=True)

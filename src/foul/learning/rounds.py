@@ -69,7 +69,9 @@ def learning_round(
     }
     mean, scores, log = WeightedMean(), Scores(), RoundLog()
     asked = federation.sample(clients, number)
-    for reply in federation.ask("learn", asked, sent, settings, round=number, stage=stage, log=log):
+    for reply in federation.ask(
+        "learn", asked, sent, settings, round=number, stage=stage, log=log, like=sent
+    ):
         mean.add(reply.tensors, reply.numbers["samples"])
         scores.add(reply.numbers)
     server_step(state, mean.result(), config, buffers)

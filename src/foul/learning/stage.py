@@ -118,6 +118,7 @@ def _finish(folder: RunFolder, setting: Setting, state: LearningState) -> None:
             "rounds": state.round,
             "best_round": state.best_round,
             "accuracy": accuracies.to_dict(),
+            "not_evaluated": accuracies.missing,
             "costs": federation.ledger.to_dict(),
             "disk_bytes": folder.disk_bytes(),
         }

@@ -12,7 +12,8 @@ from foul.models import DisentangledNet
 
 
 class Supervised:
-    """Cross-entropy of the deployed head, and of xi, so that both heads can be served."""
+    """Cross-entropy of both heads: the deployed one trains E, K (and V), the other one only
+    listens, so that it can be served too without changing what the network learns."""
 
     def parts(self, config: LearningConfig) -> tuple[str, ...]:
         return ("E", "K", "V", "xi", "head")
@@ -26,11 +27,15 @@ class Supervised:
         def loss(images: Tensor, labels: Tensor) -> Terms:
             features = net.E(images)
             z_k = net.K(features)
-            joint = net.joint_logits(z_k, net.V(features))
+            if net.deployed_head == "joint":
+                joint = net.joint_logits(z_k, net.V(features))
+                causal = net.causal_logits(z_k.detach())
+            else:
+                joint = net.joint_logits(z_k.detach(), net.V(features.detach()))
+                causal = net.causal_logits(z_k)
             return {
                 "joint": classification_loss(joint, labels),
-                # xi only listens: K is trained by the joint head.
-                "gtc": classification_loss(net.causal_logits(z_k.detach()), labels),
+                "gtc": classification_loss(causal, labels),
             }
 
         options = config.supervised

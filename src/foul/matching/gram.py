@@ -26,6 +26,8 @@ _DEPTH = 1 << 14
 _PRODUCTS = 1 << 16
 # A sum needs no buffer of its own, only room to widen half precision: large blocks, few calls.
 _SUM_BLOCK = 1 << 22
+# torch copies this many numbers in one thread: waiting for a second one costs more than it gains.
+_GRAIN = 1 << 15
 # Squares of float32 numbers below this lose digits to underflow.
 _UNDERFLOW = 1e-30
 
@@ -142,7 +144,7 @@ def blocks(deltas: Deltas, width: int) -> Iterator[Tensor]:
     for row in rows:
         size, start = row[0].numel(), 0
         while start < size:
-            count = min(width - filled, size - start)
+            count = min(width - filled, size - start, _GRAIN)
             for client, tensor in enumerate(row):
                 piece = tensor.reshape(-1)[start : start + count]
                 buffer[client, filled : filled + count].copy_(piece)
