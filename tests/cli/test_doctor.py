@@ -1,0 +1,38 @@
+from small_runs import TEXTS
+
+from .conftest import Foul
+
+
+def test_the_machine_is_described(foul: Foul) -> None:
+    told = foul("doctor", "--json").json
+    assert told.keys() == {"machine", "packages"}
+    assert told["machine"]["device"] in ("cpu", "cuda")
+    assert told["machine"]["workers"] >= 1
+    assert told["machine"]["cores"] >= 1
+    assert told["packages"]["torch"][0].isdigit()
+    out = foul("doctor").out
+    assert "threads per worker" in out
+    assert "safetensors" in out
+
+
+def test_a_configuration_is_estimated(foul: Foul) -> None:
+    told = foul("doctor", "digits", *TEXTS, "--json").json["estimate"]
+    assert told.keys() == {
+        "clients",
+        "training_images",
+        "parameters",
+        "seconds_per_round",
+        "minutes",
+        "megabytes_per_round",
+        "checkpoint_bytes",
+        "run_bytes",
+        "cache_bytes",
+    }
+    out = foul("doctor", *TEXTS).out
+    assert "megabytes per round" in out
+    assert "Learning stage of 'digits'" in out
+
+
+def test_what_cannot_run_is_said(foul: Foul) -> None:
+    assert "is not available here" in foul("doctor", "device=cuda:9").error()
+    assert "Set data.path" in foul("doctor", "digits", "data.name=pacs").error()
