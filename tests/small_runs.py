@@ -21,12 +21,6 @@ SMALL: dict[str, Any] = {
     "threads": 1,
 }
 
-TEXTS = tuple(
-    f"{key}={','.join(value).join('[]') if isinstance(value, list) else value}"
-    for key, value in SMALL.items()
-)
-"""The same as on the command line."""
-
 
 def small_config(**changes: object) -> Config:
     """The small setting; `learning__rounds=5` changes the key learning.rounds."""

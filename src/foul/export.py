@@ -113,7 +113,8 @@ def _exported_facts(path: Path) -> dict[str, Any]:
         ModelConfig.model_validate(facts["model"])
         len(facts["classes"]), int(facts["image_size"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} was not written by foul ({error})", "Export it again.") from error
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path} was not written by foul ({reason})", "Export it again.") from error
     return facts
 
 

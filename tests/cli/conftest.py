@@ -14,6 +14,7 @@ from small_runs import small_config
 
 from foul import RunFolder, learn
 from foul.cli.app import main
+from foul.config.load import config_to_toml
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,14 @@ def foul(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         return Outcome(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small setting as a file."""
+    path = tmp_path_factory.mktemp("configs") / "small.toml"
+    path.write_text(config_to_toml(small_config()))
+    return path
 
 
 @pytest.fixture(scope="session")

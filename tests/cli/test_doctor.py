@@ -1,4 +1,4 @@
-from small_runs import TEXTS
+from pathlib import Path
 
 from .conftest import Foul
 
@@ -15,8 +15,8 @@ def test_the_machine_is_described(foul: Foul) -> None:
     assert "safetensors" in out
 
 
-def test_a_configuration_is_estimated(foul: Foul) -> None:
-    told = foul("doctor", "digits", *TEXTS, "--json").json["estimate"]
+def test_a_configuration_is_estimated(foul: Foul, small: Path) -> None:
+    told = foul("doctor", small, "--json").json["estimate"]
     assert told.keys() == {
         "clients",
         "training_images",
@@ -28,11 +28,17 @@ def test_a_configuration_is_estimated(foul: Foul) -> None:
         "run_bytes",
         "cache_bytes",
     }
-    out = foul("doctor", *TEXTS).out
+    out = foul("doctor", small).out
     assert "megabytes per round" in out
-    assert "Learning stage of 'digits'" in out
+    assert f"Learning stage of '{small}'" in out
+
+
+def test_overrides_alone_change_the_default(foul: Foul) -> None:
+    told = foul("doctor", "clients.per_domain=7", "model.width=0.25", "--json").json["estimate"]
+    assert told["clients"] == 4 * 7
 
 
 def test_what_cannot_run_is_said(foul: Foul) -> None:
     assert "is not available here" in foul("doctor", "device=cuda:9").error()
-    assert "Set data.path" in foul("doctor", "digits", "data.name=pacs").error()
+    assert "is neither a file" in foul("doctor", "digts").error()
+    assert "There is nothing at" in foul("doctor", "folder", "data.path=/nowhere").error()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_runs import TEXTS
 
 import foul.cli.doctor as doctor_module
 from foul import __version__
@@ -75,17 +74,17 @@ def test_the_version(foul: Foul) -> None:
     ],
 )
 def test_impossible_settings(
-    foul: Foul, tmp_path: Path, overrides: list[str], message: str
+    foul: Foul, small: Path, tmp_path: Path, overrides: list[str], message: str
 ) -> None:
-    outcome = foul("learn", "digits", *TEXTS, *overrides, "--out", tmp_path / "run")
+    outcome = foul("learn", small, *overrides, "--out", tmp_path / "run")
     assert message in outcome.error()
     assert outcome.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
-def test_a_gpu_that_is_not_there(foul: Foul, tmp_path: Path) -> None:
-    line = foul("learn", *TEXTS, "device=cuda", "--out", tmp_path / "run").error()
+def test_a_gpu_that_is_not_there(foul: Foul, small: Path, tmp_path: Path) -> None:
+    line = foul("learn", small, "device=cuda", "--out", tmp_path / "run").error()
     assert "device=cuda is not available here. Use device=cpu or device=auto." in line
     assert list(tmp_path.iterdir()) == []
 
@@ -137,6 +136,7 @@ def no_classes(root: Path) -> None:
 )
 def test_data_that_cannot_be_used_leaves_no_run(
     foul: Foul,
+    small: Path,
     own_images: Path,
     tmp_path: Path,
     damage: object,
@@ -145,18 +145,18 @@ def test_data_that_cannot_be_used_leaves_no_run(
 ) -> None:
     assert callable(damage)
     damage(own_images)
-    small = [text for text in TEXTS if not text.startswith("data.")]
-    arguments = ["folder", f"data.path={own_images}", *small, *overrides]
-    outcome = foul("learn", *arguments, "--out", tmp_path / "run")
+    arguments = [small, "data.name=folder", f"data.path={own_images}", "data.domains=[]"]
+    outcome = foul("learn", *arguments, *overrides, "--out", tmp_path / "run")
     assert message in outcome.error()
     assert not (tmp_path / "run").exists()
 
 
-def test_a_corrupt_image_may_be_skipped(foul: Foul, own_images: Path, tmp_path: Path) -> None:
+def test_a_corrupt_image_may_be_skipped(
+    foul: Foul, small: Path, own_images: Path, tmp_path: Path
+) -> None:
     corrupt(own_images)
-    small = [text for text in TEXTS if not text.startswith("data.")]
     outcome = foul(
-        *("learn", "folder", f"data.path={own_images}", "data.image_size=16", *small),
+        *("learn", small, "data.name=folder", f"data.path={own_images}", "data.domains=[]"),
         *("data.allow_corrupt=true", "learning.rounds=1", "--out", tmp_path / "run"),
     )
     assert outcome.code == 0, outcome.err

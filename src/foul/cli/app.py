@@ -71,7 +71,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:
-        app()
+        app(prog_name="foul")
     except FoulError as error:
         _fail(str(error), error.exit_code)
     except _Stopped:

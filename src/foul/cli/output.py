@@ -17,13 +17,16 @@ def print_json(value: Any) -> None:
 
 def print_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
     """A table; numbers are right-aligned."""
-    table = Table(title=escape(title), title_justify="left")
+    table = Table()
     for position, column in enumerate(columns):
         numeric = all(_numeric(row[position]) for row in rows) and position > 0
         table.add_column(column, justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
-    Console(soft_wrap=False).print(table)
+    console = Console(soft_wrap=False)
+    # Not as the table's title: that would be broken to the table's width.
+    console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
+    console.print(table)
 
 
 def percent(fraction: float | None) -> str:
