@@ -12,6 +12,7 @@ SMALL: dict[str, Any] = {
     "data.domains": ["north", "east"],
     "clients.per_domain": 2,
     "model.backbone": "tiny",
+    "model.split": 1,
     "model.k_channels": 4,
     "model.v_channels": 4,
     "model.decoder_channels": 8,

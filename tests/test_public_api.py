@@ -1,5 +1,6 @@
 import importlib.util
 import inspect
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
@@ -27,8 +28,6 @@ def test_the_package_is_typed() -> None:
 
 
 def test_the_version_is_the_installed_one() -> None:
-    from importlib.metadata import version
-
     assert foul.__version__ == version("foul")
 
 
@@ -54,11 +53,13 @@ def test_the_quickstart_runs(
 
 @pytest.mark.slow
 def test_the_quickstart_learns_on_the_real_digits(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    real, fewer = foul.load_config, {"data.max_per_domain": 500}
+    monkeypatch.setattr(foul, "load_config", lambda name, changes: real(name, changes | fewer))
     load_quickstart().main(tmp_path / "run")
     accuracy = float(capsys.readouterr().out.splitlines()[-1].split()[1])
-    assert accuracy > 40
+    assert accuracy > 25
 
 
 def test_the_quickstart_is_a_dozen_lines() -> None:
