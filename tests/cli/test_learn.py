@@ -186,6 +186,7 @@ def test_ones_own_images_learn_from_the_command_line(
     run = tmp_path / "run"
     outcome = foul(
         *("learn", "folder", f"data.path={own_images}", "data.image_size=16", "workers=1"),
+        "threads=1",
         *("clients.per_domain=2", "learning.rounds=4", "learning.batch_size=4"),
         *("learning.objective=supervised", "--out", run, "--json"),
     )

@@ -30,9 +30,9 @@ def echo(context: TaskContext) -> Outcome:
     }
 
 
-def slow_first(context: TaskContext) -> Outcome:
-    """The first client answers last."""
-    time.sleep(0.3 if context.data.id == "east-0" else 0)
+def slow(context: TaskContext) -> Outcome:
+    """One client takes its time."""
+    time.sleep(0.3 if context.data.id == context.settings["who"] else 0)
     return echo(context)
 
 
@@ -58,7 +58,7 @@ def grow(context: TaskContext) -> Outcome:
 
 TASKS: Mapping[str, Task] = {
     "echo": echo,
-    "slow_first": slow_first,
+    "slow": slow,
     "die": die,
     "fail": fail,
     "grow": grow,
@@ -103,7 +103,7 @@ def pids(engine: ProcessEngine) -> set[int]:
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_replies_come_in_the_order_of_the_requests(make_engine: MakeEngine, processes: int) -> None:
     engine = make_engine(processes)
-    replies = ask(engine, "slow_first", x=1)
+    replies = ask(engine, "slow", who="east-0")
     names = [client.id for client in engine.clients]
     assert names == sorted(names)
     assert [reply.client for reply in replies] == names
@@ -112,7 +112,7 @@ def test_replies_come_in_the_order_of_the_requests(make_engine: MakeEngine, proc
 
 
 def test_work_is_done_in_other_processes_of_one_thread(make_engine: MakeEngine) -> None:
-    replies = ask(make_engine(2), "slow_first")
+    replies = ask(make_engine(2), "slow", who="east-0")
     assert len({reply.numbers["pid"] for reply in replies} - {os.getpid()}) == 2
     assert {reply.numbers["threads"] for reply in replies} == {1}
 
@@ -190,12 +190,14 @@ def test_replies_are_not_made_far_ahead_of_a_slow_reader(
 
 def test_a_reader_who_leaves_gets_no_old_replies_later(make_engine: MakeEngine) -> None:
     engine = make_engine(2)
-    requests = [Request(client.id, "echo", 1, {}, {"run": 1}) for client in engine.clients]
+    settings = {"run": 1, "who": "east-1"}
+    requests = [Request(client.id, "slow", 1, {}, settings) for client in engine.clients]
     replies = engine.run(requests)
     next(replies)
     del replies
     gc.collect()
-    assert [reply.numbers["run"] for reply in ask(engine, "echo", run=2)] == [2] * 8
+    later = ask(engine, "slow", who="east-1", run=2)
+    assert [reply.numbers["run"] for reply in later] == [2] * 8
 
 
 def test_closing_ends_the_processes(make_engine: MakeEngine) -> None:

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from factories import MakeNet, learning
+from factories import MakeNet, changed_parts, learning, snapshot
 from torch import Tensor
 
 from foul.client.context import TaskContext
@@ -11,6 +11,7 @@ from foul.client.flops import FlopMeter
 from foul.config.schema import LearningConfig
 from foul.data import ClientData, to_float
 from foul.learning.local import LocalTraining, Phase, Terms, select_parameters
+from foul.learning.objectives import OBJECTIVES
 from foul.models import DisentangledNet, part_of
 
 Batch = tuple[Tensor, Tensor]
@@ -179,3 +180,20 @@ def test_a_phase_trains_in_training_mode(
     net.eval()
     batches_of(training(net, tiny_clients[0], learning()), net, 0.1)
     assert all(module.training for module in net.modules())
+
+
+@pytest.mark.parametrize(("after", "moves"), [(0, True), (2, True), (1, False)])
+def test_batch_statistics_can_be_fixed_after_a_round(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], after: int, moves: bool
+) -> None:
+    net = make_net()
+    config = learning(fix_statistics_after=after)
+    before = snapshot(net)
+    run = training(net, tiny_clients[0], config, round=2)
+    for phase in OBJECTIVES["l2u"].phases(net, config, run.generator):
+        run.run(phase)
+    statistics = [name for name in before if "running_" in name]
+    assert statistics
+    for name in statistics:
+        assert torch.equal(before[name], net.state_dict()[name]) is not moves
+    assert changed_parts(before, snapshot(net)) >= {"E", "K", "V"}

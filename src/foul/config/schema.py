@@ -180,6 +180,10 @@ class LearningConfig(Section):
     """Step of the server along the averaged update."""
     server_momentum: float = Field(default=0.0, ge=0, lt=1)
     """Momentum of the server's steps (FedAvgM)."""
+    fix_statistics_after: int = Field(default=0, ge=0)
+    """After this round, batch statistics stay as they are and local training uses them too (FixBN);
+    0: never. Else clients of each domain train on statistics of their own, and the average that is
+    evaluated fits none of them."""
     evaluate_every: int = Field(default=0, ge=0)
     """Also evaluate on the test sets every so many rounds; 0: only at the end."""
     l2u: L2UConfig = L2UConfig()

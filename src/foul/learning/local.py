@@ -48,6 +48,8 @@ class LocalTraining:
         """Train this phase; answers the mean of each loss term, as `phase/term`."""
         context, config = self._context, self._config
         context.net.train()
+        if 0 < config.fix_statistics_after < context.round:
+            fix_statistics(context.net)
         parameters = select_parameters(context.net, phase.parts)
         optimiser = torch.optim.SGD(
             parameters,
@@ -103,3 +105,10 @@ def select_parameters(net: nn.Module, parts: tuple[str, ...]) -> list[nn.Paramet
         if trainable:
             chosen.append(parameter)
     return chosen
+
+
+def fix_statistics(net: nn.Module) -> None:
+    """Let BatchNorm layers normalise with their running statistics, and leave these alone."""
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.eval()
