@@ -3,7 +3,11 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+
+def _absolute_path(path: Path | None) -> Path | None:
+    return path and path.expanduser().absolute()
 
 
 class Section(BaseModel):
@@ -35,6 +39,9 @@ class DataConfig(Section):
     """Where decoded images are kept; default: FOUL_CACHE, else ~/.cache/foul."""
     label_noise: float = Field(default=0.25, ge=0, lt=0.5)
     """Colored-MNIST only: share of flipped labels."""
+
+    # Absolute, so that a run can be resumed from any directory.
+    _absolute = field_validator("path", "cache")(_absolute_path)
 
 
 class ClientsConfig(Section):
@@ -79,6 +86,8 @@ class ModelConfig(Section):
     """Add the paper's adversarial head psi on z_K."""
     weights: Path | None = None
     """ImageNet weights for the backbone: a torchvision-style ResNet state dict."""
+
+    _absolute = field_validator("weights")(_absolute_path)
 
     @model_validator(mode="after")
     def _leaves_something_to_split(self) -> "ModelConfig":
