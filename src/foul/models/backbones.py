@@ -160,7 +160,7 @@ BACKBONES: dict[str, Backbone] = {
         (Stage(64, 3, 1), Stage(128, 4, 2), Stage(256, 6, 2), Stage(512, 3, 2)),
     ),
     # For images of about 28 to 32 pixels: no pooling in the stem, three light stages.
-    "small": Backbone(BasicBlock, "small", 16, (Stage(24, 1, 2), Stage(48, 1, 1), Stage(96, 1, 2))),
+    "small": Backbone(BasicBlock, "small", 16, (Stage(24, 1, 2), Stage(48, 1, 2), Stage(96, 1, 1))),
     # For tests: thousands of parameters.
     "tiny": Backbone(BasicBlock, "small", 4, (Stage(8, 1, 2), Stage(8, 1, 1))),
 }

@@ -1,0 +1,49 @@
+"""Deltas in fewer bytes: half precision, or 8 bits with error feedback."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from foul.federation.messages import Tensors
+
+Precision = Literal["float32", "bfloat16", "float16", "int8"]
+SCALE = ".scale"
+
+
+def encode(deltas: Tensors, precision: Precision) -> Tensors:
+    """The deltas as they travel; `int8` adds one scale per tensor."""
+    if precision != "int8":
+        return {name: delta.to(getattr(torch, precision)) for name, delta in deltas.items()}
+    sent: Tensors = {}
+    for name, delta in deltas.items():
+        scale = delta.abs().max().clamp_min(1e-30) / 127
+        sent[name] = (delta / scale).round().to(torch.int8)
+        sent[name + SCALE] = scale.reshape(1)
+    return sent
+
+
+def decode(sent: Tensors) -> Tensors:
+    """Deltas in float32."""
+    return {
+        name: tensor.float() * sent[name + SCALE] if name + SCALE in sent else tensor.float()
+        for name, tensor in sent.items()
+        if not name.endswith(SCALE)
+    }
+
+
+def with_feedback(
+    deltas: Tensors, residual: Tensors, precision: Precision
+) -> tuple[Tensors, Tensors]:
+    """Encode delta + residual; what the encoding lost is the next residual."""
+    wanted = {n: d + residual[n] if n in residual else d for n, d in deltas.items()}
+    sent = encode(wanted, precision)
+    got = decode(sent)
+    return sent, {name: wanted[name] - got[name] for name in wanted}
+
+
+def tensor_bytes(tensors: Tensors) -> int:
+    return sum(tensor.nbytes for tensor in tensors.values())
+
+
+__all__ = ["Precision", "Tensor", "decode", "encode", "tensor_bytes", "with_feedback"]

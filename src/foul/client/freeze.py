@@ -1,0 +1,35 @@
+"""The task `freeze`: run the frozen parts over this client's samples, once."""
+
+import torch
+
+from foul.client.context import TaskContext
+from foul.client.evaluate import EVALUATION_BATCH
+from foul.data.batches import ordered_batches, to_float
+from foul.data.domains import Samples
+from foul.federation.messages import Numbers, Tensors
+
+
+def freeze(context: TaskContext) -> tuple[Tensors, Numbers]:
+    """Keep E's output and z_K of the named splits, under the key of the parts that were sent."""
+    context.load()
+    key = str(context.settings["frozen"])
+    for split in context.settings["splits"]:
+        samples: Samples = getattr(context.data, split)
+        if context.features.load(key, context.data.id, split, samples) is None:
+            extracted, codes = _outputs(context, samples)
+            context.features.save(key, context.data.id, split, extracted, codes)
+    return {}, {}
+
+
+def _outputs(context: TaskContext, samples: Samples) -> tuple[torch.Tensor, torch.Tensor]:
+    net = context.net.eval()
+    extracted, codes = [], []
+    with torch.inference_mode():
+        for rows in ordered_batches(len(samples), EVALUATION_BATCH):
+            images, _ = samples.batch(rows)
+            with context.meter.step(("freeze", *images.shape)):
+                features = net.E(to_float(images.to(context.device)))
+                z_k = net.K(features)
+            extracted.append(features.permute(0, 2, 3, 1).cpu())
+            codes.append(z_k.flatten(1).cpu())
+    return torch.cat(extracted), torch.cat(codes)
