@@ -73,6 +73,21 @@ def federated_round(config: Config, engine: Engine, classes: int, size: int) -> 
     return run
 
 
+def measure(
+    rivals: dict[str, tuple[int, Callable[[], None]]], samples: int, repeat: int
+) -> dict[str, float]:
+    """Samples per second of each rival, from the median of interleaved repetitions."""
+    seconds: dict[str, list[float]] = {name: [] for name in rivals}
+    for repetition in range(repeat + 1):
+        for name, (threads, run) in rivals.items():
+            torch.set_num_threads(threads)
+            start = time.perf_counter()
+            run()
+            if repetition:  # The first one warms up.
+                seconds[name].append(time.perf_counter() - start)
+    return {name: samples / statistics.median(times) for name, times in seconds.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -97,36 +112,42 @@ def main() -> None:
         return Worker(clients, initial_network(config, classes, size))
 
     pool = ProcessEngine(worker(), plan.workers, plan.threads)
-    torch.set_num_threads(cores)
-    rivals = {
-        f"plain loop, {cores} threads": plain_loop(config, clients, classes, size),
-        f"in-process engine, {cores} threads": federated_round(
-            config, InProcessEngine(worker()), classes, size
-        ),
-        f"process engine, {plan.workers} x {plan.threads}": federated_round(
-            config, pool, classes, size
-        ),
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in rivals}
-    for repetition in range(options.repeat + 1):
-        for name, run in rivals.items():
-            start = time.perf_counter()
-            run()
-            if repetition:  # The first one warms up.
-                seconds[name].append(time.perf_counter() - start)
+    process_engine = f"process engine, {plan.workers} x {plan.threads} thread"
+    rivals = {process_engine: (1, federated_round(config, pool, classes, size))}
+    for threads in sorted({1, cores}):
+        inside = InProcessEngine(worker())
+        rivals[f"plain loop, threads {threads}"] = (
+            threads,
+            plain_loop(config, clients, classes, size),
+        )
+        rivals[f"in-process engine, threads {threads}"] = (
+            threads,
+            federated_round(config, inside, classes, size),
+        )
+    rates = measure(rivals, samples, options.repeat)
     pool.close()
-    rates = {name: samples / statistics.median(times) for name, times in seconds.items()}
-    plain = next(iter(rates.values()))
-    result = [
-        {"what": name, "samples_per_second": round(rate, 1), "ratio": round(rate / plain, 3)}
-        for name, rate in rates.items()
-    ]
+    plain = {name.split()[-1]: rate for name, rate in rates.items() if name.startswith("plain")}
+    result = []
+    for name, rate in rates.items():
+        peer = plain[name.split()[-1]] if name != process_engine else max(plain.values())
+        result.append(
+            {
+                "what": name,
+                "samples_per_second": round(rate, 1),
+                "ratio_to_plain_loop": round(rate / peer, 3),
+            }
+        )
     if options.json:
         print(json.dumps({"clients": len(clients), "samples": samples, "rows": result}, indent=2))
         return
     print(f"{len(clients)} clients, {samples} samples, batch {config.learning.batch_size}")
     for row in result:
-        print(f"{row['what']:34} {row['samples_per_second']:9.1f} samples/s   ratio {row['ratio']}")
+        print(
+            f"{row['what']:34} {row['samples_per_second']:9.1f} samples/s   "
+            f"ratio {row['ratio_to_plain_loop']}"
+        )
+    print("The in-process engine is compared with the plain loop of as many threads,")
+    print("the process engine (what `foul learn` uses) with the fastest plain loop.")
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ def peak(clients: int) -> float:
     samples = Samples.of(pixels, torch.arange(4))
     empty = samples.subset([])
     crowd = [ClientData(f"c{n:05d}", "d", samples, empty, empty) for n in range(clients)]
+    torch.set_num_threads(1)
     net = initial_network(config, 4, 32)
     state = LearningState({name: t.clone() for name, t in net.state_dict().items()})
     federation = Federation(InProcessEngine(Worker(crowd, net)), config.federation, 0)
