@@ -1,10 +1,12 @@
 """Types of the shared fixtures, and requests for the tiny clients."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from foul.client.features import FeatureStore
 from foul.client.worker import Worker
 from foul.config.schema import LearningConfig
 from foul.federation.messages import Request, Tensors
@@ -12,6 +14,9 @@ from foul.models import DisentangledNet, part_of
 
 MakeNet = Callable[..., DisentangledNet]
 MakeWorker = Callable[..., Worker]
+
+NO_FEATURES = FeatureStore(Path("/nowhere"))
+"""For tasks that keep no outputs of frozen parts."""
 
 
 def learning(**values: object) -> LearningConfig:

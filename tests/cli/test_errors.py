@@ -19,6 +19,8 @@ from .conftest import Foul
 COMMANDS = [
     (),
     ("learn",),
+    ("unlearn",),
+    ("methods",),
     ("info",),
     ("export",),
     ("predict",),

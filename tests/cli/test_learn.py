@@ -129,7 +129,7 @@ def test_a_client_left_out_is_told(
         return TASKS["learn"](context)
 
     tasks = {**TASKS, "learn": broken}
-    monkeypatch.setattr(worker_module.Worker.__init__, "__defaults__", (None, False, tasks))
+    monkeypatch.setattr(worker_module.Worker.__init__, "__defaults__", (None, tasks, None))
     run = tmp_path / "run"
     outcome = foul("learn", small, "--out", run)
     assert outcome.code == 0

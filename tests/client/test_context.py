@@ -2,7 +2,7 @@ import re
 
 import pytest
 import torch
-from factories import MakeNet, same_bits, snapshot
+from factories import NO_FEATURES, MakeNet, same_bits, snapshot
 
 from foul.client.context import TaskContext
 from foul.client.flops import FlopMeter
@@ -17,7 +17,7 @@ def net(make_net: MakeNet) -> DisentangledNet:
 
 
 def context(client: ClientData, net: DisentangledNet, tensors: Tensors) -> TaskContext:
-    return TaskContext(client, net, torch.device("cpu"), FlopMeter(), 1, tensors, {})
+    return TaskContext(client, net, torch.device("cpu"), FlopMeter(), NO_FEATURES, 1, tensors, {})
 
 
 def test_loading_copies_what_was_sent_and_leaves_the_rest(

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 from factories import (
+    NO_FEATURES,
     MakeNet,
     MakeWorker,
     learn_request,
@@ -37,7 +38,9 @@ def run(meter: FlopMeter, net_of: MakeNet, client: ClientData, config: LearningC
     net = net_of()
     request = learn_request(client.id, snapshot(net), config)
     cpu = torch.device("cpu")
-    context = TaskContext(client, net, cpu, meter, 1, request.tensors, request.settings)
+    context = TaskContext(
+        client, net, cpu, meter, NO_FEATURES, 1, request.tensors, request.settings
+    )
     learn(context)
     return meter.total
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from factories import MakeNet, changed_parts, learning, snapshot
+from factories import NO_FEATURES, MakeNet, changed_parts, learning, snapshot
 from torch import Tensor
 
 from foul.client.context import TaskContext
@@ -30,7 +30,9 @@ def training(
     **settings: float,
 ) -> LocalTraining:
     values: Mapping[str, float] = {"seed": 0, **settings}
-    context = TaskContext(client, net, torch.device("cpu"), FlopMeter(), round, {}, values)
+    context = TaskContext(
+        client, net, torch.device("cpu"), FlopMeter(), NO_FEATURES, round, {}, values
+    )
     return LocalTraining(context, config)
 
 

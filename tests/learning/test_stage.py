@@ -36,7 +36,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def use_tasks(monkeypatch: pytest.MonkeyPatch) -> dict[str, Task]:
     """The tasks that workers know while the test runs; change them as you like."""
     tasks = dict(TASKS)
-    monkeypatch.setattr(worker_module.Worker.__init__, "__defaults__", (None, tasks))
+    monkeypatch.setattr(worker_module.Worker.__init__, "__defaults__", (None, tasks, None))
     return tasks
 
 

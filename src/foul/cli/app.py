@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import foul
-from foul.cli import config, data, doctor, export, info, learn
+from foul.cli import config, data, doctor, export, info, learn, unlearn
 from foul.errors import FoulError
 
 app = typer.Typer(
@@ -39,6 +39,8 @@ Every setting is a key: `foul config schema` explains them, `key=value` changes 
 Every command that prints figures takes --json.""",
 )
 app.command("learn")(learn.learn)
+app.command("unlearn")(unlearn.unlearn)
+app.command("methods")(unlearn.methods)
 app.command("info")(info.info)
 app.command("export")(export.export)
 app.command("predict")(export.predict)

@@ -58,6 +58,8 @@ class ProgressDisplay(Observer):
     def on_round(self, record: dict[str, Any]) -> None:
         share = record["validation_accuracy"]
         accuracy = "no validation" if share is None else f"validation {100 * share:.1f} %"
+        if "forget_train" in record:
+            accuracy = f"retain {accuracy}, forget {100 * record['forget_train']:.1f} %"
         self._bar(record["stage"], record["round"], self._rounds, accuracy)
         missing = ", ".join(f"{client}: {why}" for client, why in record["failures"].items())
         if missing:

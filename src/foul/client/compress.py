@@ -3,7 +3,6 @@
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from foul.federation.messages import Tensors
 
@@ -40,10 +39,3 @@ def with_feedback(
     sent = encode(wanted, precision)
     got = decode(sent)
     return sent, {name: wanted[name] - got[name] for name in wanted}
-
-
-def tensor_bytes(tensors: Tensors) -> int:
-    return sum(tensor.nbytes for tensor in tensors.values())
-
-
-__all__ = ["Precision", "Tensor", "decode", "encode", "tensor_bytes", "with_feedback"]

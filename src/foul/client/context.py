@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from foul.client.features import FeatureStore
 from foul.client.flops import FlopMeter
 from foul.data.clients import ClientData
 from foul.federation.messages import Numbers, Tensors
@@ -21,6 +22,7 @@ class TaskContext:
     net: DisentangledNet
     device: torch.device
     meter: FlopMeter
+    features: FeatureStore
     round: int
     tensors: Tensors
     settings: Mapping[str, Any]

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from foul.data.domains import Samples
+from foul.federation.messages import Tensors
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class FeatureStore:
         if not all(file.exists() for file in files):
             return None
         extracted, z_k = (torch.from_numpy(np.load(file, mmap_mode="c")) for file in files)
+        if len(extracted) != len(samples) or len(z_k) != len(samples):
+            # The client's data has changed since: these outputs belong to other samples.
+            return None
         return Features(extracted, z_k, samples.targets)
 
     def save(self, key: str, client: str, split: str, extracted: Tensor, z_k: Tensor) -> None:
@@ -54,6 +59,22 @@ class FeatureStore:
             with temporary.open("wb") as handle:
                 np.save(handle, values.numpy())
             temporary.replace(file)
+
+    def save_rest(self, key: str, tensors: Tensors) -> None:
+        """Keep the frozen tensors that the scope is trained with (a head, running statistics)."""
+        file = self._rest(key)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_bytes(save({name: t.contiguous() for name, t in tensors.items()}))
+        temporary.replace(file)
+
+    def load_rest(self, key: str) -> Tensors | None:
+        """The tensors kept by `save_rest`, or nothing."""
+        file = self._rest(key)
+        return load_file(file) if file.exists() else None
+
+    def _rest(self, key: str) -> Path:
+        return self.root / key / "rest.safetensors"
 
     def _file(self, key: str, client: str, split: str, part: str) -> Path:
         return self.root / key / f"{client}-{split}-{part}.npy"

@@ -7,6 +7,10 @@ from foul.client.evaluate import EVALUATION_BATCH
 from foul.data.batches import ordered_batches, to_float
 from foul.data.domains import Samples
 from foul.federation.messages import Numbers, Tensors
+from foul.models import part_of
+
+CACHED = ("E", "K")
+"""The parts whose outputs are kept; of all others the tensors themselves are."""
 
 
 def freeze(context: TaskContext) -> tuple[Tensors, Numbers]:
@@ -18,6 +22,10 @@ def freeze(context: TaskContext) -> tuple[Tensors, Numbers]:
         if context.features.load(key, context.data.id, split, samples) is None:
             extracted, codes = _outputs(context, samples)
             context.features.save(key, context.data.id, split, extracted, codes)
+    # The live network is shared and does not outlive the process: what the scope is trained with
+    # must be kept, or a later round would find other tensors there.
+    rest = {name: t for name, t in context.tensors.items() if part_of(name) not in CACHED}
+    context.features.save_rest(key, rest)
     return {}, {}
 
 

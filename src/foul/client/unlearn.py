@@ -1,5 +1,7 @@
 """The task `unlearn`: train the scope on top of the frozen parts, answer with its delta."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -24,7 +26,7 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
     learns what its last step did without another round of traffic.
     """
     settings = context.settings
-    context.load()
+    _load(context)
     features = {split: _features(context, split) for split in settings["splits"]}
     scores = {split: _score(context, split, features[split]) for split in features}
     loss = LOSSES[settings["loss"]]
@@ -48,6 +50,15 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
     deltas = {name: end[name] - start[name] for name in start}
     numbers = {"samples": len(context.data.train), "scores": scores, "losses": losses}
     return encode(deltas, settings["precision"]), numbers
+
+
+def _load(context: TaskContext) -> None:
+    """The scope as it was sent, on top of the tensors that `freeze` kept."""
+    rest = context.features.load_rest(context.settings["frozen"])
+    if rest is None:
+        raise LookupError("the frozen parts are not here")
+    replace(context, tensors=rest).load()
+    context.load()
 
 
 def _features(context: TaskContext, split: str) -> Features:

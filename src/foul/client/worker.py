@@ -1,19 +1,31 @@
 """The client side: holds data and one live network, performs named tasks."""
 
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import torch
 
 from foul.client.context import Task, TaskContext
 from foul.client.evaluate import evaluate
+from foul.client.features import FeatureStore
 from foul.client.flops import FlopMeter
+from foul.client.freeze import freeze
 from foul.client.learn import learn
+from foul.client.membership import membership
+from foul.client.unlearn import unlearn
 from foul.data.clients import ClientData
 from foul.federation.messages import ClientInfo, Numbers, Reply, Request, Tensors
 from foul.models import DisentangledNet
 
-TASKS: Mapping[str, Task] = {"learn": learn, "evaluate": evaluate}
+TASKS: Mapping[str, Task] = {
+    "learn": learn,
+    "evaluate": evaluate,
+    "freeze": freeze,
+    "unlearn": unlearn,
+    "membership": membership,
+}
 """Every task a server can ask for, by name."""
 
 
@@ -30,6 +42,7 @@ class Worker:
         net: DisentangledNet,
         device: torch.device | None = None,
         tasks: Mapping[str, Task] = TASKS,
+        features: FeatureStore | None = None,
     ) -> None:
         self._data = {client.id: client for client in sorted(clients, key=lambda c: c.id)}
         self._device = device or torch.device("cpu")
@@ -37,6 +50,7 @@ class Worker:
         self._net = net.to(self._device)
         net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._tasks = tasks
+        self._features = features or FeatureStore(Path(tempfile.gettempdir()) / "foul-features")
         self._meter = FlopMeter()
 
     @property
@@ -83,6 +97,7 @@ class Worker:
             self._net,
             self._device,
             self._meter,
+            self._features,
             request.round,
             request.tensors,
             request.settings,

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import tomli_w
 from pydantic import BaseModel, ValidationError
@@ -14,6 +14,8 @@ from pydantic.fields import FieldInfo
 from foul.config.schema import Config
 from foul.errors import UserError
 from foul.names import hint
+
+Options = TypeVar("Options", bound=BaseModel)
 
 
 def shipped_configs() -> dict[str, Path]:
@@ -93,6 +95,23 @@ def validate(values: Mapping[str, Any]) -> Config:
         return Config.model_validate(values)
     except ValidationError as error:
         raise _explained(error) from None
+
+
+def validate_options(kind: type[Options], values: Mapping[str, Any]) -> Options:
+    """Options of a method with these values.
+
+    Raises:
+        UserError: the first problem, with the nearest option where one was mistyped.
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            raise UserError(f"Unknown option '{key}'", hint(key, kind.model_fields)) from None
+        message = problem["msg"].removeprefix("Value error, ")
+        raise UserError(f"{key}={problem['input']!r}: {message}") from None
 
 
 def _find(source: str | Path) -> Path:

@@ -1,9 +1,11 @@
 """From a configuration to a federation in this process."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
+from foul.client.features import FeatureStore
 from foul.client.worker import Worker
 from foul.config.schema import Config
 from foul.data import DomainSet, build_clients, load_dataset
@@ -32,9 +34,15 @@ class Setting:
 
 
 def build(
-    config: Config, observer: Observer | None = None, ledger: Ledger | None = None
+    config: Config,
+    observer: Observer | None = None,
+    ledger: Ledger | None = None,
+    features: Path | None = None,
 ) -> Setting:
-    """Load the data, share it out to clients and start the in-process engine."""
+    """Load the data, share it out to clients and start an engine on this machine.
+
+    `features` is the folder where clients keep the outputs of frozen parts.
+    """
     observer = observer or Observer()
     device = pick_device(config.device)
     plan = plan_cpu(config.workers, config.threads, device)
@@ -48,7 +56,8 @@ def build(
     net = initial_network(config, len(data.classes), data.image_size)
     initial = {name: tensor.clone() for name, tensor in net.state_dict().items()}
     buffers = frozenset(initial) - {name for name, _ in net.named_parameters()}
-    worker = Worker(clients, net, device)
+    store = FeatureStore(features) if features else None
+    worker = Worker(clients, net, device, features=store)
     federation = Federation(
         local_engine(worker, plan), config.federation, config.seed, ledger, observer
     )

@@ -95,7 +95,9 @@ class Federation:
             cost = Cost(request.bytes, reply.bytes, reply.flops, 0, reply.seconds)
             self.ledger.record(stage, cost)
             log.costs[reply.client] = cost
-            problem = reply.error or misfit(reply.tensors, like or {}) or not_finite(reply.tensors)
+            problem = reply.error or not_finite(reply.tensors)
+            if not problem and like is not None:
+                problem = misfit(reply.tensors, like)
             if problem:
                 log.failures[reply.client] = problem
             else:

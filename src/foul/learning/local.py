@@ -25,8 +25,14 @@ class Phase:
     parts: tuple[str, ...]
     epochs: float
     rate: float
-    loss: Callable[[Tensor, Tensor], Terms]
-    """Terms for (normalised images, labels)."""
+    loss: Callable[..., Terms]
+    """Terms of a batch: of (normalised images, labels), or of whatever else is fetched."""
+    fix_statistics: bool = False
+    """Normalise with the running statistics of BatchNorm layers, and leave these alone."""
+
+
+Fetch = Callable[[Tensor], tuple[Tensor, ...]]
+"""The batch of these training samples, labels last."""
 
 
 class LocalTraining:
@@ -44,11 +50,14 @@ class LocalTraining:
         where = str(context.device) if device else "cpu"
         return torch_generator(self._seed, purpose, context.round, context.data.id, where)
 
-    def run(self, phase: Phase) -> dict[str, float]:
-        """Train this phase; answers the mean of each loss term, as `phase/term`."""
+    def run(self, phase: Phase, fetch: Fetch | None = None) -> dict[str, float]:
+        """Train this phase; answers the mean of each loss term, as `phase/term`.
+
+        Batches are images, or what `fetch` makes of the samples' positions.
+        """
         context, config = self._context, self._config
         context.net.train()
-        if 0 < config.fix_statistics_after < context.round:
+        if phase.fix_statistics or 0 < config.fix_statistics_after < context.round:
             fix_statistics(context.net)
         parameters = select_parameters(context.net, phase.parts)
         optimiser = torch.optim.SGD(
@@ -60,9 +69,10 @@ class LocalTraining:
         )
         sums: dict[str, Tensor] = {}
         seen = 0
-        for images, labels in self._batches(phase):
-            with context.meter.step((phase.name, *images.shape)):
-                terms = phase.loss(images, labels)
+        for batch in self._batches(phase, fetch or self._images(phase)):
+            labels = batch[-1]
+            with context.meter.step((phase.name, *batch[0].shape)):
+                terms = phase.loss(*batch)
                 optimiser.zero_grad(set_to_none=True)
                 total = torch.stack(list(terms.values())).sum()
                 torch.autograd.backward(total)
@@ -75,25 +85,33 @@ class LocalTraining:
             seen += len(labels)
         return {f"{phase.name}/{name}": float(value) / seen for name, value in sums.items()}
 
-    def _batches(self, phase: Phase) -> Iterator[tuple[Tensor, Tensor]]:
+    def _batches(self, phase: Phase, fetch: Fetch) -> Iterator[tuple[Tensor, ...]]:
         """`phase.epochs` shuffled epochs; a fraction is that part of an epoch."""
-        samples, size = self._context.data.train, self._config.batch_size
-        if len(samples) == 0:
+        count, size = len(self._context.data.train), self._config.batch_size
+        if count == 0:
             raise ValueError("this client has no training samples")
         shuffle = self.generator(f"shuffle/{phase.name}")
-        noise = self.generator(f"augment/{phase.name}")
-        steps = max(1, round(phase.epochs * batch_count(len(samples), size)))
+        steps = max(1, round(phase.epochs * batch_count(count, size)))
         while steps > 0:
-            for rows in shuffled_batches(len(samples), size, shuffle):
-                images, labels = samples.batch(rows)
-                ready = to_float(images.to(self._context.device))
-                settings = self._config.augment
-                if settings.crop < 1 or settings.flip:
-                    ready = augment(ready, noise, scale=(settings.crop, 1.0), flip=settings.flip)
-                yield ready, labels.to(self._context.device)
+            for rows in shuffled_batches(count, size, shuffle):
+                yield tuple(part.to(self._context.device) for part in fetch(rows))
                 steps -= 1
                 if steps == 0:
                     return
+
+    def _images(self, phase: Phase) -> Fetch:
+        """Normalised, perhaps augmented images, and labels."""
+        samples, settings = self._context.data.train, self._config.augment
+        noise = self.generator(f"augment/{phase.name}")
+
+        def fetch(rows: Tensor) -> tuple[Tensor, ...]:
+            images, labels = samples.batch(rows)
+            ready = to_float(images.to(self._context.device))
+            if settings.crop < 1 or settings.flip:
+                ready = augment(ready, noise, scale=(settings.crop, 1.0), flip=settings.flip)
+            return ready, labels
+
+        return fetch
 
 
 def select_parameters(net: nn.Module, parts: tuple[str, ...]) -> list[nn.Parameter]:

@@ -1,17 +1,17 @@
 """FOUL: on-server gradient matching on the non-causal encoder."""
 
+import math
+import time
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
 from pydantic import Field
-from torch import Tensor
 
 from foul.client.compress import Precision, decode, encode
 from foul.config.schema import LearningConfig, Section
-from foul.federation.federation import RoundLog
+from foul.federation.federation import QuorumError, RoundLog
 from foul.federation.messages import ClientInfo, Numbers, Tensors
 from foul.matching import MatchingOptions, gram_matrix, match, weighted_sum
 from foul.models import DEPLOYED, part_of
@@ -26,9 +26,9 @@ class FoulOptions(Section):
 
     rounds: int = Field(default=10, ge=1)
     """Largest number of forgetting rounds."""
-    recovery: int = Field(default=2, ge=0)
+    recovery: int = Field(default=0, ge=0)
     """Rounds on retain clients alone after forgetting, which may not walk back."""
-    scope: tuple[str, ...] = ("V", "head")
+    scope: tuple[Literal["V", "head"], ...] = Field(default=("V", "head"), min_length=1)
     """The parts that travel and change."""
     matching: bool = True
     """Stage (1)+(2); off: stage (1), FedAvg of the scope over retain clients."""
@@ -40,21 +40,36 @@ class FoulOptions(Section):
     normalise: Literal["none", "retain_mean"] = "retain_mean"
     """Bring all deltas to the retain clients' mean norm."""
     simplex: Literal["split", "joint"] = "split"
+    """Retain and forget weights sum to 1 each (the proof), or together (the theorem)."""
     radius: Literal["kappa", "sqrt_kappa"] = "kappa"
+    """The proof's radius, or the theorem's."""
     radius_of: Literal["anchor", "mean_norm"] = "mean_norm"
-    kappa: float = Field(default=1.0, ge=0)
+    """What kappa is a share of: the anchor's norm (the paper), or the deltas' mean norm."""
+    kappa: float = Field(default=0.5, ge=0)
+    """Radius of the ball around the anchor."""
     beta: float = Field(default=1.0, gt=0)
+    """Weight of the forget clients in the matching."""
     rescale: bool = False
+    """Divide the update by 1 + kappa^2, as the authors do."""
     server_rate: float = Field(default=1.0, gt=0)
     """Step eta_g along the update."""
     epochs: float = Field(default=2.0, gt=0)
-    rate: float = Field(default=0.05, gt=0)
+    """Local epochs on the cached outputs of the frozen parts."""
+    rate: float = Field(default=0.02, gt=0)
+    """Local learning rate."""
     batch_size: int = Field(default=32, ge=2)
+    """Samples per local step."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
+    """Momentum of the local SGD."""
     precision: Precision = "bfloat16"
     """How the scope and its deltas travel."""
+    indistinguishable: bool = False
+    """Forgetting stops when forget clients' training data is answered no better than their
+    held-out data. Necessary for having forgotten, not sufficient: a model that never saw the
+    domain can be worse still."""
     target: float | None = Field(default=None, ge=0, le=1)
-    """Forgetting stops when forget clients' held-out accuracy is at most this."""
+    """Forgetting stops when forget clients' held-out accuracy is at most this (instead of
+    `indistinguishable`)."""
     delta: float = Field(default=0.03, ge=0)
     """Largest loss of retain validation accuracy; beyond it forgetting stops."""
 
@@ -72,7 +87,26 @@ class FoulOptions(Section):
         )
 
 
-class Foul(Method):
+def paper_options(as_printed: bool = False) -> FoulOptions:
+    """The paper's form: V alone, all clients' mean as anchor, negated deltas, no normalisation,
+    kappa 0.5, eta_g 0.2. `as_printed` takes the theorem literally: one simplex, sqrt(kappa)."""
+    return FoulOptions(
+        scope=("V",),
+        recovery=0,
+        forget="negated",
+        anchor="all",
+        normalise="none",
+        radius_of="anchor",
+        kappa=0.5,
+        server_rate=0.2,
+        precision="float32",
+        delta=1.0,
+        simplex="joint" if as_printed else "split",
+        radius="sqrt_kappa" if as_printed else "kappa",
+    )
+
+
+class Foul(Method[FoulOptions]):
     """Only the scope changes; everything else is frozen and its outputs are computed once."""
 
     name: ClassVar[str] = "foul"
@@ -80,35 +114,49 @@ class Foul(Method):
         forget_online=True, individual_updates=True, l2u=True
     )
 
-    def __init__(self, options: FoulOptions) -> None:
-        super().__init__(options)
-        self.options: FoulOptions = options
-
     def start(self, case: Case) -> MethodState:
         """Send the frozen parts once; clients keep their outputs."""
-        frozen = {
-            name: tensor
-            for name, tensor in case.learned.items()
-            if part_of(name) in DEPLOYED and part_of(name) not in self.options.scope
-        }
-        state = MethodState(dict(case.learned), numbers={"frozen": key_of(frozen)})
-        settings = {"frozen": state.numbers["frozen"], "splits": list(SPLITS)}
-        for _ in case.federation.ask(
-            "freeze",
-            case.federation.clients,
-            frozen,
-            settings,
-            round=0,
-            stage=self.name,
-            log=RoundLog(),
-        ):
-            pass
-        state.numbers["phase"] = "forget"
+        state = MethodState(dict(case.learned))
+        frozen = key_of(self._frozen(case, state))
+        state.numbers = {"phase": "forget", "frozen": frozen, "ready": []}
+        self._freeze(case, state)
         return state
 
+    def _freeze(self, case: Case, state: MethodState) -> None:
+        """Send the frozen parts to those who have not got them: all, or who was away before."""
+        ready = state.numbers["ready"]
+        missing = [client for client in case.federation.clients if client.id not in ready]
+        if not missing:
+            return
+        try:
+            for reply in case.federation.ask(
+                "freeze",
+                missing,
+                self._frozen(case, state),
+                {"frozen": state.numbers["frozen"], "splits": list(SPLITS)},
+                round=state.round,
+                stage=self.name,
+                log=RoundLog(),
+            ):
+                ready.append(reply.client)
+        except QuorumError:
+            # Later it is the round itself that counts who is there.
+            if state.round == 0:
+                raise
+
+    def _frozen(self, case: Case, state: MethodState) -> Tensors:
+        """What is deployed and does not change: V's running statistics are fixed too."""
+        scope = self._scope(case, state)
+        return {
+            name: tensor
+            for name, tensor in case.learned.items()
+            if part_of(name) in DEPLOYED and name not in scope
+        }
+
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
-        options, request = self.options, case.request
+        options, request, began = self.options, case.request, time.perf_counter()
         state.round += 1
+        self._freeze(case, state)
         log, scores = RoundLog(), {}
         deltas: dict[str, Tensors] = {}
         weights: dict[str, float] = {}
@@ -117,23 +165,46 @@ class Foul(Method):
         if forgetting:
             loss = "bounded" if options.forget == "bounded" else "cross_entropy"
             groups.append((request.forget, loss))
-        sent = encode(self._scope(case, state), options.precision)
+        scope = self._scope(case, state)
+        # 8 bits are enough for deltas, not for weights.
+        sent = encode(scope, "bfloat16" if options.precision == "int8" else options.precision)
+        like = encode(scope, options.precision)
         for clients, loss in groups:
+            group_log = RoundLog()
             settings = self._settings(case, state, loss)
             for reply in case.federation.ask(
-                "unlearn", clients, sent, settings, round=state.round, stage=self.name, log=log
+                "unlearn",
+                clients,
+                sent,
+                settings,
+                round=state.round,
+                stage=self.name,
+                log=group_log,
+                like=like,
             ):
                 deltas[reply.client] = decode(reply.tensors)
                 weights[reply.client] = reply.numbers["samples"]
                 scores[reply.client] = reply.numbers["scores"]
+            log.answered += group_log.answered
+            log.failures |= group_log.failures
+            log.costs |= group_log.costs
         evidence = Evidence(scores, request.forget_ids)
-        record = {"phase": state.numbers["phase"], **evidence.to_dict(), **log.to_dict()}
+        record = {
+            "phase": state.numbers["phase"],
+            # Of the model that this round started from.
+            "validation_accuracy": evidence.accuracy("retain", "validation"),
+            **evidence.to_dict(),
+            "losses": {},
+            "seconds": time.perf_counter() - began,
+            **log.to_dict(),
+        }
         reason = self._stop(state, evidence) if forgetting else ""
         if reason:
             state.numbers["phase"] = "recover"
             state.numbers["stopped"] = reason
             state.numbers["recovered"] = 0
-            update = self._mean(case, state, deltas, weights)
+            # The evidence is about the model this round started from: that one is kept.
+            update: Tensors = {}
         elif forgetting:
             update, matched = self._match(case, deltas, weights)
             record["matching"] = matched
@@ -161,9 +232,12 @@ class Foul(Method):
             state.numbers["retain_before"] = evidence.accuracy("retain", "validation")
             return ""
         options = self.options
-        forget = evidence.accuracy("forget", "validation")
-        if options.target is not None and forget <= options.target:
-            return f"held-out forget accuracy {forget:.3f} reached the target {options.target:.3f}"
+        held, trained = (evidence.accuracy("forget", split) for split in ("validation", "train"))
+        if options.target is not None:
+            if held <= options.target:
+                return f"held-out forget accuracy {held:.3f} reached {options.target:.3f}"
+        elif options.indistinguishable and trained <= held:
+            return f"forget accuracy {trained:.3f} in training fell to {held:.3f} held out"
         lost = state.numbers["retain_before"] - evidence.accuracy("retain", "validation")
         if lost > options.delta:
             return f"retain accuracy fell by {lost:.3f}, more than {options.delta:.3f}"
@@ -239,13 +313,15 @@ class Evidence:
             for client, splits in self._scores.items()
             if (client in self._forget) == (role == "forget")
         ]
-        samples = sum(score["samples"] for score in chosen)
-        return sum(score["correct"] for score in chosen) / max(1, samples)
+        samples = int(sum(score["samples"] for score in chosen))
+        return int(sum(score["correct"] for score in chosen)) / max(1, samples)
 
     def to_dict(self) -> dict[str, float]:
+        """Accuracy of every role that was asked."""
+        asked = {"forget" if client in self._forget else "retain" for client in self._scores}
         return {
             f"{role}_{split}": self.accuracy(role, split)
-            for role in ("retain", "forget")
+            for role in sorted(asked)
             for split in SPLITS
         }
 
@@ -261,9 +337,4 @@ def key_of(tensors: Tensors) -> str:
 
 def inner(one: Tensors, other: Tensors) -> float:
     """Inner product of two sets of tensors."""
-    return sum(
-        float(torch.dot(one[n].flatten().double(), other[n].flatten().double())) for n in one
-    )
-
-
-__all__ = ["Foul", "FoulOptions", "Tensor"]
+    return math.fsum(float((one[name].double() * other[name].double()).sum()) for name in one)

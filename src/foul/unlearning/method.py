@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from foul.config.schema import Config, Section
 from foul.federation.federation import Federation
@@ -37,14 +37,16 @@ class MethodState:
     """Why the method stopped; empty while it goes on."""
 
 
-class Method(ABC):
-    """One unlearning method."""
+Options = TypeVar("Options", bound=Section)
+
+
+class Method(ABC, Generic[Options]):
+    """One unlearning method. Its docstring says the idea; `requirements` says what it needs."""
 
     name: ClassVar[str]
-    idea: ClassVar[str]
     requirements: ClassVar[Requirements] = Requirements()
 
-    def __init__(self, options: Section) -> None:
+    def __init__(self, options: Options) -> None:
         self.options = options
 
     @abstractmethod

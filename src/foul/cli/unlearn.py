@@ -1,0 +1,93 @@
+"""`foul unlearn` and `foul methods`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from foul.cli.output import JSON_OPTION, percent, print_json, print_table, size
+from foul.cli.progress import ProgressDisplay
+from foul.runs.folder import RunFolder
+from foul.unlearning.methods import METHODS
+from foul.unlearning.stage import results
+from foul.unlearning.stage import unlearn as run_unlearning
+
+
+def unlearn(
+    run: Annotated[Path, typer.Argument(help="A run folder that has learned.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Options of the method."),
+    ] = None,
+    forget: Annotated[
+        str,
+        typer.Option("--forget", "-f", help="domain:NAME or client:ID; several with commas."),
+    ] = "",
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="A method of `foul methods`.")
+    ] = "foul",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")] = False,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """Make a learned model forget a domain or some clients.
+
+    The learned model stays as it is; the new one is added to the run's models. Interrupted, the
+    same command continues where it stopped.
+
+    Examples:
+
+      foul unlearn runs/first --forget domain:textured
+
+      foul unlearn runs/first --forget client:plain-2 --method retrain
+    """
+    with ProgressDisplay(quiet) as display:
+        result = run_unlearning(run, forget, method, overrides or [], display)
+    if as_json:
+        print_json(result)
+    else:
+        show_results(RunFolder.open(run), result["forget"])
+        typer.echo(f"{method} stopped: {result['stopped']}. Model: {run / result['model']}")
+
+
+def methods(as_json: Annotated[bool, JSON_OPTION] = False) -> None:
+    """The unlearning methods: what each does and needs, and its default options."""
+    if as_json:
+        print_json(
+            {
+                name: {
+                    "idea": _idea(entry.method),
+                    "requirements": entry.method.requirements.to_dict(),
+                    "options": entry.options.model_dump(mode="json"),
+                }
+                for name, entry in METHODS.items()
+            }
+        )
+        return
+    rows = []
+    for name, entry in METHODS.items():
+        needs = [k.replace("_", " ") for k, v in entry.method.requirements.to_dict().items() if v]
+        rows.append([name, _idea(entry.method), ", ".join(needs) or "nothing special"])
+    print_table("Methods", ["name", "idea", "needs"], rows)
+
+
+def show_results(folder: RunFolder, forget: str) -> None:
+    """The figures of all methods that served this request."""
+    rows = [
+        [
+            r["method"],
+            *(percent(r[key]) for key in ("fa", "ra", "ta", "forget_test")),
+            f"{r['mia_auc']:.3f}",
+            r["rounds"],
+            size(r["bytes"]),
+            f"{r['flops'] / 1e9:.1f}",
+        ]
+        for r in results(folder)
+        if r["forget"] == forget
+    ]
+    columns = ["method", "FA %", "RA %", "TA %", "held-out FA %", "MIA AUC", "rounds"]
+    columns += ["bytes", "GFLOP"]
+    print_table(f"{folder.path}: forgetting {forget}", columns, rows)
+
+
+def _idea(method: type[Any]) -> str:
+    return (method.__doc__ or "").split("\n\n")[0].strip()

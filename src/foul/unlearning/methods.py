@@ -1,0 +1,51 @@
+"""The table of methods: names at the edge, classes inside."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from foul.config.load import parse_override, validate_options
+from foul.config.schema import Section
+from foul.errors import UserError
+from foul.names import hint
+from foul.unlearning.controls import (
+    Continue,
+    ContinueOptions,
+    DoNothing,
+    NoneOptions,
+    Retrain,
+    RetrainOptions,
+)
+from foul.unlearning.foul import Foul, FoulOptions, paper_options
+from foul.unlearning.method import Method
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method and its default options, under a name of its own."""
+
+    method: type[Method[Any]]
+    options: Section
+
+
+METHODS: dict[str, Entry] = {
+    "none": Entry(DoNothing, NoneOptions()),
+    "continue": Entry(Continue, ContinueOptions()),
+    "retrain": Entry(Retrain, RetrainOptions()),
+    "foul": Entry(Foul, FoulOptions()),
+    "foul-paper": Entry(Foul, paper_options()),
+    "foul-printed": Entry(Foul, paper_options(as_printed=True)),
+}
+
+
+def make_method(name: str, overrides: Iterable[str] = ()) -> Method[Any]:
+    """The method of this name, with some options changed (`kappa=2`).
+
+    Raises:
+        UserError: no such method or option, or an impossible value.
+    """
+    if name not in METHODS:
+        raise UserError(f"There is no method '{name}'", hint(name, METHODS))
+    entry = METHODS[name]
+    values = entry.options.model_dump() | dict(parse_override(text) for text in overrides)
+    return entry.method(validate_options(type(entry.options), values))

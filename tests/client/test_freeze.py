@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+import torch
+from factories import MakeNet
+from forget_cases import engine_of, make_case, repainted
+
+from foul.client.features import FeatureStore
+from foul.data import ClientData, to_float
+from foul.unlearning.methods import make_method
+
+
+@pytest.mark.parametrize("norm", ["group", "batch"])
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_the_scope_on_kept_outputs_is_the_whole_network(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path, norm: str, split: str
+) -> None:
+    case = make_case(make_net, tiny_clients, tmp_path, norm=norm)
+    key = make_method("foul").start(case).numbers["frozen"]
+    net = make_net(norm=norm)
+    net.load_state_dict(case.learned)
+    net.eval()
+    for client in tiny_clients:
+        samples = getattr(client, split)
+        rows = torch.arange(len(samples))
+        kept = FeatureStore(tmp_path).load(key, client.id, split, samples)
+        assert kept is not None
+        extracted, z_k, labels = kept.batch(rows)
+        with torch.no_grad():
+            whole = net(to_float(samples.batch(rows)[0]))
+            torch.testing.assert_close(net.joint_logits(z_k, net.V(extracted)), whole)
+        assert labels.equal(samples.targets)
+
+
+def test_outputs_are_computed_once(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    case = make_case(make_net, tiny_clients, tmp_path)
+    make_method("foul").start(case)
+    make_method("foul").start(case)
+    first, second = (engine_of(case).crossed[:8], engine_of(case).crossed[8:])
+    assert all(reply.flops > 0 and not reply.tensors for _, reply in first)
+    assert all(reply.flops == 0 for _, reply in second)
+
+
+def test_only_what_does_not_change_is_sent(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    """The running statistics of V are fixed: they travel once, with the frozen parts."""
+    case = make_case(make_net, tiny_clients, tmp_path, norm="batch")
+    make_method("foul").start(case)
+    sent = engine_of(case).crossed[0][0].tensors
+    parts = {name.split(".")[0] for name in sent}
+    assert parts == {"E", "K", "V", "xi"}
+    assert {name for name in sent if name.startswith("V.")} <= case.buffers
+
+
+def test_another_model_gets_outputs_of_its_own(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    """Not mistaken for those of the first: the key is a hash of the frozen tensors."""
+    one = make_case(make_net, tiny_clients, tmp_path)
+    other = make_case(make_net, repainted(tiny_clients, "east"), tmp_path)
+    for name, tensor in other.learned.items():
+        if name.startswith("K."):
+            other.learned[name] = tensor + 0.1
+    keys = [make_method("foul").start(case).numbers["frozen"] for case in (one, other)]
+    assert keys[0] != keys[1]
+    assert all(reply.flops > 0 for _, reply in engine_of(other).crossed)
