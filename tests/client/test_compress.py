@@ -6,7 +6,7 @@ from factories import same_bits
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foul.client.compress import SCALE, Precision, decode, encode, with_feedback
+from foul.client.compress import SCALE, Precision, decode, encode
 from foul.federation.messages import Tensors
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
@@ -48,22 +48,6 @@ def test_nothing_is_nothing(precision: Precision) -> None:
     zero = {"V.bias": torch.zeros(3)}
     assert same_bits(decode(encode(zero, precision)), zero)
     assert decode(encode({}, precision)) == {}
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_what_feedback_keeps_back_is_sent_later(precision: Precision) -> None:
-    """The sum of what arrives is the sum of the deltas, up to one last residual."""
-    residual: Tensors = {}
-    wanted = {name: torch.zeros_like(t) for name, t in deltas(0).items()}
-    arrived = {name: torch.zeros_like(t) for name, t in deltas(0).items()}
-    for seed in range(10):
-        sent, residual = with_feedback(deltas(seed), residual, precision)
-        for name, value in decode(sent).items():
-            arrived[name] += value
-            wanted[name] += deltas(seed)[name]
-    for name in wanted:
-        torch.testing.assert_close(arrived[name] + residual[name], wanted[name], rtol=0, atol=1e-5)
-        assert float(residual[name].abs().max()) < 0.03
 
 
 def test_not_finite_stays_visible_in_8_bits() -> None:

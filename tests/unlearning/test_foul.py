@@ -11,8 +11,8 @@ from foul.client.compress import decode
 from foul.config.schema import FederationConfig
 from foul.evaluation.accuracy import evaluate
 from foul.federation.federation import QuorumError
-from foul.federation.messages import Reply, Request, Tensors, payload_bytes
-from foul.unlearning import Case, Foul, FoulOptions, MethodState
+from foul.federation.messages import ClientInfo, Reply, Request, Tensors, payload_bytes
+from foul.unlearning import Case, ForgetRequest, Foul, FoulOptions, MethodState
 from foul.unlearning.foul import Evidence, key_of
 
 PLAIN: dict[str, Any] = {"precision": "float32", "batch_size": 8, "epochs": 1.0, "delta": 1.0}
@@ -51,7 +51,7 @@ def test_only_the_scope_changes_and_travels(
     case_for: MakeCase, norm: str, scope: tuple[str, ...]
 ) -> None:
     case = case_for(norm=norm)
-    state, _ = rounds(case, foul(rounds=2, scope=scope, indistinguishable=False))
+    state, _ = rounds(case, foul(rounds=2, scope=scope))
     assert changed_parts(case.learned, state.tensors) == set(scope)
     for name in case.buffers:
         assert state.tensors[name].equal(case.learned[name])
@@ -92,7 +92,7 @@ def test_without_a_radius_the_update_is_the_retain_mean(case_for: MakeCase, weig
 def test_a_causal_head_does_not_notice(case_for: MakeCase, make_net: MakeNet) -> None:
     """Why such a model is refused (decision 1): no logit changes by a single bit."""
     case = case_for()
-    state, _ = rounds(case, foul(rounds=2, indistinguishable=False))
+    state, _ = rounds(case, foul(rounds=2))
     images = torch.randn(8, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     for head, same in (("causal", True), ("joint", False)):
         logits = []
@@ -142,7 +142,7 @@ def test_the_order_of_clients_does_not_matter(
 @pytest.mark.parametrize("forget", ["client:east-0", "client:east-0,west-1", "domain:east,west"])
 def test_one_or_many_are_forgotten(case_for: MakeCase, forget: str) -> None:
     case = case_for(forget)
-    state, records = rounds(case, foul(rounds=2, indistinguishable=False))
+    state, records = rounds(case, foul(rounds=2, peers=False))
     assert state.round == 2
     for record in records:
         assert record["answered"] == 8
@@ -152,7 +152,7 @@ def test_one_or_many_are_forgotten(case_for: MakeCase, forget: str) -> None:
 
 def test_a_retain_client_that_is_away_is_left_out(case_for: MakeCase) -> None:
     case = case_for(meddle=gone("north-0"))
-    state, records = rounds(case, foul(rounds=2, indistinguishable=False))
+    state, records = rounds(case, foul(rounds=2))
     assert state.round == 2
     for record in records:
         assert record["failures"] == {"north-0": "gone"}
@@ -162,7 +162,7 @@ def test_a_retain_client_that_is_away_is_left_out(case_for: MakeCase) -> None:
 
 def test_simulated_dropout_is_tolerated(case_for: MakeCase) -> None:
     case = case_for(federation=FederationConfig(dropout=0.3, quorum=0.1))
-    state, records = rounds(case, foul(rounds=3, indistinguishable=False))
+    state, records = rounds(case, foul(rounds=3))
     assert state.round == 3
     assert any(record["failures"] for record in records)
 
@@ -178,7 +178,7 @@ def test_who_missed_the_frozen_parts_gets_them_later(case_for: MakeCase) -> None
         return reply
 
     case = case_for(meddle=late)
-    state, _ = rounds(case, foul(rounds=3, indistinguishable=False))
+    state, _ = rounds(case, foul(rounds=3))
     assert sorted(state.numbers["ready"]) == [c.id for c in case.federation.clients]
     again = [(r.client, r.round) for r, _ in engine_of(case).of_task("freeze") if r.round]
     assert again == [("east-1", 1), ("north-0", 1), ("east-1", 2)]
@@ -224,26 +224,39 @@ def test_without_any_forget_client_there_is_an_error_and_no_step(case_for: MakeC
     assert same_bits(case.learned, before)
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"target": 1.0}, "reached 1.000"),
-        ({"indistinguishable": False, "delta": 0.0, "rate": 5.0}, "retain accuracy fell by"),
-    ],
-)
-def test_the_model_that_the_evidence_is_about_is_kept(
-    case_for: MakeCase, options: dict[str, object], reason: str
-) -> None:
+def test_the_model_that_the_evidence_is_about_is_kept(case_for: MakeCase) -> None:
     case = case_for()
-    state, records = rounds(case, foul(rounds=9, **options))
-    assert reason in state.finished
-    before, _ = rounds(case_for(), foul(rounds=9, **options), state.round - 1)
+    state, records = rounds(case, foul(rounds=9, target=1.0))
+    assert "reached 1.000" in state.finished
+    before, _ = rounds(case_for(), foul(rounds=9, target=1.0), state.round - 1)
     assert same_bits(state.tensors, before.tensors)
     total = evaluate(case.federation, state.tensors, splits=("train",)).total(
         "train", sorted(case.request.forget_ids)
     )
     assert records[-1]["forget_train"] == pytest.approx(total.correct / total.samples, abs=0.02)
     assert "matching" not in records[-1]
+
+
+def test_a_step_that_costs_the_retain_clients_too_much_is_taken_back(case_for: MakeCase) -> None:
+    options: dict[str, object] = {"rounds": 9, "delta": 0.0, "rate": 5.0}
+    state, _ = rounds(case_for(), foul(**options))
+    assert "cost retain clients" in state.finished
+    before, _ = rounds(case_for(), foul(**options), state.round - 2)
+    assert same_bits(state.tensors, before.tensors)
+
+
+def score(correct: int) -> dict[str, dict[str, int]]:
+    return {split: {"samples": 10, "correct": correct} for split in ("train", "validation")}
+
+
+def test_peers_are_the_retain_clients_of_the_same_domain() -> None:
+    clients = [ClientInfo(f"{d}-{n}", d, {}) for d in ("east", "west") for n in range(2)]
+    scores = {"east-0": score(9), "east-1": score(6), "west-0": score(1), "west-1": score(1)}
+    alone = Evidence(scores, ForgetRequest.parse("client:east-0", clients))
+    assert alone.peers() == 0.6
+    assert alone.accuracy("forget", "train") == 0.9
+    assert alone.accuracy("retain", "train") == pytest.approx(8 / 30)
+    assert Evidence(scores, ForgetRequest.parse("domain:east", clients)).peers() is None
 
 
 def test_recovery_asks_retain_clients_and_does_not_walk_back(case_for: MakeCase) -> None:
@@ -266,7 +279,7 @@ def test_recovery_asks_retain_clients_and_does_not_walk_back(case_for: MakeCase)
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16", "int8"])
 def test_the_ledger_is_what_crossed(case_for: MakeCase, precision: str) -> None:
     case = case_for()
-    rounds(case, foul(rounds=2, precision=precision, indistinguishable=False))
+    rounds(case, foul(rounds=2, precision=precision))
     crossed = engine_of(case).crossed
     cost = case.federation.ledger.total("foul")
     assert cost.bytes_down == sum(payload_bytes(r.tensors, r.settings) for r, _ in crossed)
@@ -295,7 +308,8 @@ def test_evidence_weighs_samples() -> None:
         "b": {"train": {"samples": 30, "correct": 3}, "validation": {"samples": 2, "correct": 1}},
         "c": {"train": {"samples": 4, "correct": 4}, "validation": {"samples": 1, "correct": 0}},
     }
-    assert Evidence(scores, frozenset({"c"})).to_dict() == {
+    request = ForgetRequest.parse("client:c", [ClientInfo(name, "d", {}) for name in "abc"])
+    assert Evidence(scores, request).to_dict() == {
         "forget_train": 1.0,
         "forget_validation": 0.0,
         "retain_train": 0.3,

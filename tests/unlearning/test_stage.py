@@ -20,7 +20,7 @@ from foul.unlearning.stage import results, unlearn
 
 MakeRun = Callable[..., RunFolder]
 SHORT = {
-    "foul": ["rounds=2", "indistinguishable=false", "delta=1", "batch_size=8"],
+    "foul": ["rounds=2", "delta=1", "batch_size=8"],
     "foul-paper": ["rounds=2", "batch_size=8"],
     "foul-printed": ["rounds=2", "batch_size=8"],
     "retrain": ["rounds=2"],

@@ -1,4 +1,4 @@
-"""Deltas in fewer bytes: half precision, or 8 bits with error feedback."""
+"""Deltas in fewer bytes: half precision, or 8 bits."""
 
 from typing import Literal
 
@@ -29,13 +29,3 @@ def decode(sent: Tensors) -> Tensors:
         for name, tensor in sent.items()
         if not name.endswith(SCALE)
     }
-
-
-def with_feedback(
-    deltas: Tensors, residual: Tensors, precision: Precision
-) -> tuple[Tensors, Tensors]:
-    """Encode delta + residual; what the encoding lost is the next residual."""
-    wanted = {n: d + residual[n] if n in residual else d for n, d in deltas.items()}
-    sent = encode(wanted, precision)
-    got = decode(sent)
-    return sent, {name: wanted[name] - got[name] for name in wanted}

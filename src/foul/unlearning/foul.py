@@ -16,6 +16,7 @@ from foul.federation.messages import ClientInfo, Numbers, Tensors
 from foul.matching import MatchingOptions, gram_matrix, match, weighted_sum
 from foul.models import DEPLOYED, part_of
 from foul.unlearning.method import Case, Method, MethodState
+from foul.unlearning.request import ForgetRequest
 from foul.unlearning.requirements import Requirements
 
 SPLITS = ("train", "validation")
@@ -63,15 +64,15 @@ class FoulOptions(Section):
     """Momentum of the local SGD."""
     precision: Precision = "bfloat16"
     """How the scope and its deltas travel."""
-    indistinguishable: bool = False
-    """Forgetting stops when forget clients' training data is answered no better than their
-    held-out data. Necessary for having forgotten, not sufficient: a model that never saw the
-    domain can be worse still."""
+    peers: bool = True
+    """Where retain clients share the forget clients' domains, forgetting stops when the forget
+    clients' training data is answered no better than these peers' held-out data, as by a model
+    that never saw it. Where a whole domain is forgotten there are no peers, and rounds decide."""
     target: float | None = Field(default=None, ge=0, le=1)
-    """Forgetting stops when forget clients' held-out accuracy is at most this (instead of
-    `indistinguishable`)."""
+    """Forgetting stops when forget clients' held-out accuracy is at most this."""
     delta: float = Field(default=0.03, ge=0)
-    """Largest loss of retain validation accuracy; beyond it forgetting stops."""
+    """Largest loss of retain validation accuracy; a step beyond it is taken back, and forgetting
+    stops."""
 
     def matching_options(self) -> MatchingOptions:
         return MatchingOptions(
@@ -188,7 +189,7 @@ class Foul(Method[FoulOptions]):
             log.answered += group_log.answered
             log.failures |= group_log.failures
             log.costs |= group_log.costs
-        evidence = Evidence(scores, request.forget_ids)
+        evidence = Evidence(scores, request)
         record = {
             "phase": state.numbers["phase"],
             # Of the model that this round started from.
@@ -206,6 +207,8 @@ class Foul(Method[FoulOptions]):
             # The evidence is about the model this round started from: that one is kept.
             update: Tensors = {}
         elif forgetting:
+            # Kept for one round: a step that cost the retain clients too much is taken back.
+            state.extra = scope
             update, matched = self._match(case, deltas, weights)
             record["matching"] = matched
         else:
@@ -232,15 +235,18 @@ class Foul(Method[FoulOptions]):
             state.numbers["retain_before"] = evidence.accuracy("retain", "validation")
             return ""
         options = self.options
-        held, trained = (evidence.accuracy("forget", split) for split in ("validation", "train"))
-        if options.target is not None:
-            if held <= options.target:
-                return f"held-out forget accuracy {held:.3f} reached {options.target:.3f}"
-        elif options.indistinguishable and trained <= held:
-            return f"forget accuracy {trained:.3f} in training fell to {held:.3f} held out"
         lost = state.numbers["retain_before"] - evidence.accuracy("retain", "validation")
         if lost > options.delta:
-            return f"retain accuracy fell by {lost:.3f}, more than {options.delta:.3f}"
+            state.tensors |= state.extra
+            return f"the next step cost retain clients {lost:.3f}, more than {options.delta:.3f}"
+        held, trained = (evidence.accuracy("forget", split) for split in ("validation", "train"))
+        if options.target is not None and held <= options.target:
+            return f"held-out forget accuracy {held:.3f} reached {options.target:.3f}"
+        peers = evidence.peers()
+        if options.peers and peers is not None and trained <= peers:
+            return (
+                f"forget accuracy {trained:.3f} fell to {peers:.3f}, the peers' held-out accuracy"
+            )
         return ""
 
     def _scope(self, case: Case, state: MethodState) -> Tensors:
@@ -303,18 +309,26 @@ class Foul(Method[FoulOptions]):
 class Evidence:
     """How well the model that a round started from does, over retain and over forget clients."""
 
-    def __init__(self, scores: dict[str, Numbers], forget: frozenset[str]) -> None:
+    def __init__(self, scores: dict[str, Numbers], request: ForgetRequest) -> None:
         self._scores = scores
-        self._forget = forget
+        self._forget = request.forget_ids
+        domains = {client.domain for client in request.forget}
+        self._peers = {client.id for client in request.retain if client.domain in domains}
 
     def accuracy(self, role: str, split: str) -> float:
-        chosen = [
-            splits[split]
-            for client, splits in self._scores.items()
-            if (client in self._forget) == (role == "forget")
-        ]
-        samples = int(sum(score["samples"] for score in chosen))
-        return int(sum(score["correct"] for score in chosen)) / max(1, samples)
+        """Over all samples of the retain or the forget clients."""
+        forget = role == "forget"
+        return self._share([c for c in self._scores if (c in self._forget) == forget], split)
+
+    def peers(self) -> float | None:
+        """Held-out accuracy of the retain clients that share a forget client's domain."""
+        there = [client for client in self._scores if client in self._peers]
+        return self._share(there, "validation") if there else None
+
+    def _share(self, clients: list[str], split: str) -> float:
+        scores = [self._scores[client][split] for client in clients]
+        samples = int(sum(score["samples"] for score in scores))
+        return int(sum(score["correct"] for score in scores)) / max(1, samples)
 
     def to_dict(self) -> dict[str, float]:
         """Accuracy of every role that was asked."""
