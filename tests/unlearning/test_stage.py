@@ -211,3 +211,13 @@ def test_the_saved_state_is_a_checkpoint(make_run: MakeRun) -> None:
     assert numbers["round"] == 2
     final, _ = run.load_model("foul-domain-east")
     assert all(torch.equal(tensors[f"model.{name}"], final[name]) for name in final)
+
+
+@pytest.mark.parametrize("options", [["delta=0", "rate=5"], ["target=1"]])
+def test_a_method_that_stops_early_is_saved_like_any_other(
+    make_run: MakeRun, options: list[str]
+) -> None:
+    run = make_run()
+    result = unlearn(run.path, "client:east-0", "foul", ["rounds=9", "batch_size=8", *options])
+    assert result["rounds"] < 9
+    assert run.load_model("foul-client-east-0")[1]["round"] == result["rounds"]

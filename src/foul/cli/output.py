@@ -20,7 +20,9 @@ def print_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
     table = Table()
     for position, column in enumerate(columns):
         numeric = all(_numeric(row[position]) for row in rows) and position > 0
-        table.add_column(column, justify="right" if numeric else "left")
+        table.add_column(
+            column, justify="right" if numeric else "left", no_wrap=position == 0, overflow="fold"
+        )
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
     console = Console(soft_wrap=False)

@@ -84,7 +84,7 @@ def show_results(folder: RunFolder, forget: str) -> None:
         for r in results(folder)
         if r["forget"] == forget
     ]
-    columns = ["method", "FA %", "RA %", "TA %", "held-out FA %", "MIA AUC", "rounds"]
+    columns = ["method", "FA %", "RA %", "TA %", "forget test %", "MIA AUC", "rounds"]
     columns += ["bytes", "GFLOP"]
     print_table(f"{folder.path}: forgetting {forget}", columns, rows)
 

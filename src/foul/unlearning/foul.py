@@ -206,6 +206,7 @@ class Foul(Method[FoulOptions]):
             state.numbers["recovered"] = 0
             # The evidence is about the model this round started from: that one is kept.
             update: Tensors = {}
+            state.extra = {}
         elif forgetting:
             # Kept for one round: a step that cost the retain clients too much is taken back.
             state.extra = scope
