@@ -4,6 +4,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import torch
 
@@ -50,7 +51,9 @@ class Worker:
         self._net = net.to(self._device)
         net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._tasks = tasks
-        self._features = features or FeatureStore(Path(tempfile.gettempdir()) / "foul-features")
+        # A name nobody else has; the folder is made when the first feature is kept.
+        unnamed = Path(tempfile.gettempdir()) / f"foul-{uuid4().hex}"
+        self._features = features or FeatureStore(unnamed)
         self._meter = FlopMeter()
 
     @property
