@@ -11,6 +11,7 @@ from foul.federation.federation import Federation, QuorumError
 from foul.federation.ledger import Ledger
 from foul.federation.observer import Observer
 from foul.learning.rounds import LearningState, learning_rounds
+from foul.runs.checkpoint import join_groups, take_group
 from foul.runs.folder import RunFolder
 
 _FREE_TO_CHANGE = frozenset(
@@ -126,8 +127,7 @@ def _finish(folder: RunFolder, setting: Setting, state: LearningState) -> None:
 
 
 def _save(folder: RunFolder, config: Config, state: LearningState, ledger: Ledger) -> None:
-    tensors = {f"model.{name}": tensor for name, tensor in state.tensors.items()}
-    tensors |= {f"velocity.{name}": tensor for name, tensor in state.velocity.items()}
+    tensors = join_groups({"model": state.tensors, "velocity": state.velocity})
     numbers = {**state.numbers(), "seed": config.seed, "ledger": ledger.to_dict()}
     folder.save_checkpoint(state.round, tensors, numbers, config.federation.keep_checkpoints)
 
@@ -140,22 +140,14 @@ def _restore(folder: RunFolder, setting: Setting) -> tuple[LearningState, Ledger
         return LearningState(dict(setting.initial)), Ledger()
     tensors, numbers = saved
     state = LearningState(
-        _with_prefix(tensors, "model."),
-        _with_prefix(tensors, "velocity."),
+        take_group(tensors, "model"),
+        take_group(tensors, "velocity"),
         numbers["round"],
         numbers["best"],
         numbers["best_round"],
     )
     folder.rewind(state.round)
     return state, Ledger(numbers["ledger"])
-
-
-def _with_prefix(tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }
 
 
 def _same(folder: RunFolder, config: Config | None) -> Config:

@@ -11,11 +11,10 @@ from foul.evaluation.forgetting import assess
 from foul.federation.build import Setting, build
 from foul.federation.federation import QuorumError
 from foul.federation.ledger import Ledger
-from foul.federation.messages import Tensors
 from foul.federation.observer import Observer
 from foul.names import slug
 from foul.runs.atomic import write_text
-from foul.runs.checkpoint import load_tensors, save_tensors
+from foul.runs.checkpoint import join_groups, load_tensors, save_tensors, take_group
 from foul.runs.folder import RunFolder
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.methods import METHODS, make_method
@@ -128,8 +127,7 @@ def _identity(case: Case, method: Method[Any], name: str) -> str:
 def _save(
     file: Path, identity: str, state: MethodState, records: list[dict[str, Any]], ledger: Ledger
 ) -> None:
-    tensors = {f"model.{name}": tensor for name, tensor in state.tensors.items()}
-    tensors |= {f"extra.{name}": tensor for name, tensor in state.extra.items()}
+    tensors = join_groups({"model": state.tensors, "extra": state.extra})
     numbers = {
         "identity": identity,
         "round": state.round,
@@ -153,18 +151,14 @@ def _restore(
     setting.federation.ledger = Ledger(saved["ledger"])
     return (
         MethodState(
-            _part(tensors, "model."),
-            _part(tensors, "extra."),
+            take_group(tensors, "model"),
+            take_group(tensors, "extra"),
             saved["numbers"],
             saved["round"],
             saved["finished"],
         ),
         saved["records"],
     )
-
-
-def _part(tensors: Tensors, prefix: str) -> Tensors:
-    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 
 def results(folder: RunFolder) -> list[dict[str, Any]]:
