@@ -1,6 +1,6 @@
 """Requests to forget, for a federation of milliseconds whose replies can be meddled with."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +53,7 @@ def make_case(
     norm: str = "group",
     meddle: Meddle | None = None,
     federation: FederationConfig | None = None,
+    deltas: Mapping[str, Tensors] | None = None,
     **changes: object,
 ) -> Case:
     """A request to a "learned" network whose running statistics are not the initial ones."""
@@ -72,6 +73,9 @@ def make_case(
         2,
         initial,
         frozenset(initial) - {name for name, _ in net.named_parameters()},
+        net.classes,
+        net.image_size,
+        deltas or {},
     )
 
 

@@ -4,9 +4,12 @@ import pytest
 import torch
 from factories import MakeNet
 from forget_cases import engine_of, make_case, repainted
+from frozen_workers import frozen_worker, settings
 
 from foul.client.features import FeatureStore
 from foul.data import ClientData, to_float
+from foul.federation.messages import Request
+from foul.models import DisentangledNet
 from foul.unlearning.methods import make_method
 
 
@@ -16,7 +19,7 @@ def test_the_scope_on_kept_outputs_is_the_whole_network(
     make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path, norm: str, split: str
 ) -> None:
     case = make_case(make_net, tiny_clients, tmp_path, norm=norm)
-    key = make_method("foul").start(case).numbers["frozen"]
+    key = make_method("foul", ["precision=float32"]).start(case).numbers["frozen"]
     net = make_net(norm=norm)
     net.load_state_dict(case.learned)
     net.eval()
@@ -67,3 +70,25 @@ def test_another_model_gets_outputs_of_its_own(
     keys = [make_method("foul").start(case).numbers["frozen"] for case in (one, other)]
     assert keys[0] != keys[1]
     assert all(reply.flops > 0 for _, reply in engine_of(other).crossed)
+
+
+@pytest.mark.parametrize("missing", ["", "train-e", "validation-k", "rest"])
+def test_asked_without_tensors_it_says_whether_all_is_here(
+    net: DisentangledNet,
+    make_net: MakeNet,
+    tiny_clients: tuple[ClientData, ...],
+    tmp_path: Path,
+    missing: str,
+) -> None:
+    client = tiny_clients[0]
+    worker, _ = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    for file in tmp_path.rglob("*"):
+        if missing and missing in file.name:
+            file.unlink()
+    before = sorted(tmp_path.rglob("*"))
+    reply = worker.perform(Request(client.id, "freeze", 3, {}, settings()))
+    assert (reply.error, reply.tensors, reply.flops) == ("", {}, 0)
+    assert reply.numbers == {"ready": not missing}
+    other = worker.perform(Request(client.id, "freeze", 3, {}, settings(frozen="another")))
+    assert other.numbers == {"ready": False}
+    assert sorted(tmp_path.rglob("*")) == before

@@ -91,3 +91,20 @@ def test_the_rounds_rate_scales_the_steps(make_worker: MakeWorker, sent: Tensors
     buffers = {name for name in sent if "running" in name or "num_batches" in name}
     # Statistics still follow the data.
     assert unmoved == set(sent) - buffers
+
+
+def test_it_may_travel_in_half_the_bytes(make_worker: MakeWorker, sent: Tensors) -> None:
+    """What was sent in bfloat16 is where training starts; the answer is rounded once."""
+    config = learning(objective="supervised")
+    worker = make_worker()
+    start = {n: t.to(torch.bfloat16) for n, t in sent.items() if t.is_floating_point()}
+    wide = worker.perform(
+        learn_request("north-0", {n: t.float() for n, t in start.items()}, config)
+    )
+    half = worker.perform(learn_request("north-0", start, config, precision="bfloat16"))
+    assert half.numbers == wide.numbers
+    assert half.tensors.keys() == wide.tensors.keys()
+    for name, tensor in half.tensors.items():
+        assert tensor.dtype == torch.bfloat16
+        assert tensor.equal(wide.tensors[name].to(torch.bfloat16))
+    assert not same_bits(half.tensors, start)

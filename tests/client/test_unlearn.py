@@ -1,12 +1,10 @@
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from factories import MakeNet, same_bits
-from forget_cases import scope_of
+from frozen_workers import frozen_worker, settings
 from torch import nn
 
 from foul.client.compress import decode
@@ -20,53 +18,6 @@ from foul.models import DisentangledNet
 from foul.seeds import torch_generator
 
 LOSSES = {"cross_entropy": classification_loss, "bounded": bounded_unlearning_loss}
-Perform = Callable[..., Any]
-
-
-@pytest.fixture(params=["group", "batch"])
-def net(request: pytest.FixtureRequest, make_net: MakeNet) -> DisentangledNet:
-    net = make_net(seed=3, norm=request.param)
-    with torch.no_grad():
-        net(torch.randn(64, 3, 16, 16, generator=torch.Generator().manual_seed(1)))
-    return net.eval()
-
-
-def settings(**values: object) -> dict[str, Any]:
-    learning = {"batch_size": 8, "momentum": 0.9, "weight_decay": 0.0}
-    return {
-        "frozen": "key",
-        "splits": ["train", "validation"],
-        "scope": ["V", "head"],
-        "loss": "cross_entropy",
-        "epochs": 1.0,
-        "rate": 0.05,
-        "precision": "float32",
-        "learning": learning,
-        "seed": 0,
-        **values,
-    }
-
-
-def split_scope(net: DisentangledNet, *parts: str) -> tuple[Tensors, Tensors]:
-    """The parameters of these parts, and everything else."""
-    state = {name: t.clone() for name, t in net.state_dict().items()}
-    names = {name for name, _ in net.named_parameters()}
-    scope = {n: t for n, t in scope_of(state, *parts).items() if n in names}
-    return scope, {n: t for n, t in state.items() if n not in scope}
-
-
-def frozen_worker(
-    net: DisentangledNet, client: ClientData, store: Path, *parts: str, make_net: MakeNet
-) -> tuple[Worker, Tensors]:
-    """A worker that has kept the outputs, and whose live network has forgotten the rest."""
-    scope, rest = split_scope(net, *parts)
-    norm = "batch" if any("running" in name for name in rest) else "group"
-    features = FeatureStore(store)
-    first = Worker([client], make_net(norm=norm), features=features)
-    reply = first.perform(Request(client.id, "freeze", 0, rest, settings()))
-    assert reply.error == ""
-    # As after a resume: another process, with a network that was never trained.
-    return Worker([client], make_net(seed=9, norm=norm), features=features), scope
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "bounded"])
@@ -178,3 +129,77 @@ def test_what_is_missing_is_a_reply_that_says_so(
     reply = worker.perform(Request(client.id, "unlearn", 1, scope, settings(**change)))
     assert message in reply.error
     assert reply.tensors == {}
+
+
+def test_what_8_bits_lose_is_sent_in_the_next_rounds(
+    net: DisentangledNet, make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    """Over all rounds only the last one's loss is missing, however many there were."""
+    client = tiny_clients[0]
+    worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    told = {name: torch.zeros(t.shape, dtype=torch.float64) for name, t in scope.items()}
+    true = {name: tensor.clone() for name, tensor in told.items()}
+    plain = {name: tensor.clone() for name, tensor in told.items()}
+    for number in range(1, 6):
+        full = worker.perform(Request(client.id, "unlearn", number, scope, settings()))
+        asked = Request(client.id, "unlearn", number, scope, settings(precision="int8"))
+        short = worker.perform(asked)
+        # A round that is done again is answered as before, and counts once.
+        assert same_bits(worker.perform(asked).tensors, short.tensors)
+        alone = settings(precision="int8", session=f"only-{number}")
+        forgetful = worker.perform(Request(client.id, "unlearn", number, scope, alone))
+        for name in scope:
+            true[name] += full.tensors[name].double()
+            told[name] += decode(short.tensors)[name].double()
+            plain[name] += decode(forgetful.tensors)[name].double()
+    lost = FeatureStore(tmp_path).load_residual(f"session-{client.id}", 5)
+    assert lost is not None
+    missing = 0.0
+    for name in scope:
+        torch.testing.assert_close(told[name] + lost[name], true[name], rtol=0, atol=1e-6)
+        missing += float((plain[name] - true[name]).abs().sum())
+    # Without feedback the losses of all rounds would add up.
+    assert missing > 2 * sum(float(lost[name].abs().sum()) for name in scope)
+
+
+def test_feedback_is_each_clients_and_each_sessions_own(
+    net: DisentangledNet, make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    one, other = tiny_clients[:2]
+    worker, scope = frozen_worker(net, one, tmp_path, "V", "head", make_net=make_net)
+    second, _ = frozen_worker(net, other, tmp_path, "V", "head", make_net=make_net)
+
+    def reply(of: Worker, client: str, number: int, session: str) -> Tensors:
+        asked = settings(precision="int8", session=session)
+        return of.perform(Request(client, "unlearn", number, scope, asked)).tensors
+
+    fresh = reply(worker, one.id, 2, "fresh")
+    reply(second, other.id, 1, "a")
+    assert same_bits(reply(worker, one.id, 2, "a"), fresh)
+    reply(worker, one.id, 1, "b")
+    assert same_bits(reply(worker, one.id, 2, "c"), fresh)
+    assert not same_bits(reply(worker, one.id, 2, "b"), fresh)
+
+
+@pytest.mark.parametrize(("least", "steps"), [(1, 2), (2, 2), (3, 3), (7, 7)])
+def test_at_least_so_many_steps(
+    net: DisentangledNet,
+    make_net: MakeNet,
+    tiny_clients: tuple[ClientData, ...],
+    tmp_path: Path,
+    least: int,
+    steps: int,
+) -> None:
+    """Half an epoch of 27 samples in batches of 8 is two steps; a whole one is four."""
+    client = tiny_clients[0]
+    worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    asked = settings(epochs=0.5, min_steps=least)
+    reply = worker.perform(Request(client.id, "unlearn", 1, scope, asked))
+    same = settings(epochs=steps / 4)
+    assert same_bits(
+        reply.tensors, worker.perform(Request(client.id, "unlearn", 1, scope, same)).tensors
+    )
+    fewer = settings(epochs=(steps - 1) / 4)
+    assert not same_bits(
+        reply.tensors, worker.perform(Request(client.id, "unlearn", 1, scope, fewer)).tensors
+    )

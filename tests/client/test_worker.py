@@ -15,9 +15,10 @@ from factories import (
 
 from foul.client.context import TaskContext
 from foul.client.worker import Worker
+from foul.config.schema import ModelConfig
 from foul.data import ClientData
 from foul.federation.messages import ClientInfo, Numbers, Request, Tensors
-from foul.models import DEPLOYED, DisentangledNet, part_of
+from foul.models import DEPLOYED, DisentangledNet, build_network, part_of
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -147,6 +148,97 @@ def test_what_was_not_sent_does_not_matter(make_worker: MakeWorker, sent: Tensor
     assert same_bits(
         first.tensors, worker.perform(learn_request("north-0", deployed, config)).tensors
     )
+
+
+@pytest.fixture
+def other_make() -> ModelConfig:
+    """A network of another shape than the worker's own."""
+    return ModelConfig(backbone="small", norm="group", width=0.25, decoder_channels=4)
+
+
+def test_another_network_does_its_tasks_as_a_worker_of_its_own_would(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], sent: Tensors, other_make: ModelConfig
+) -> None:
+    theirs = snapshot(build_network(other_make, 3, 16, 7))
+    described = other_make.model_dump(mode="json")
+    config = learning(objective="supervised")
+    worker = Worker(tiny_clients, make_net())
+    alone = Worker(tiny_clients, build_network(other_make, 3, 16, 0))
+    first = worker.perform(learn_request("north-0", sent))
+    asked = learn_request("north-0", theirs, config, model=described)
+    expected = alone.perform(learn_request("north-0", theirs, config))
+    reply = worker.perform(asked)
+    assert reply.error == ""
+    assert same_bits(reply.tensors, expected.tensors)
+    assert reply.numbers == expected.numbers
+    # Once more, after it has been trained: nothing is left of that.
+    assert same_bits(worker.perform(asked).tensors, expected.tensors)
+    assert same_bits(worker.perform(learn_request("north-0", sent)).tensors, first.tensors)
+
+
+def test_another_network_is_built_once_and_the_own_one_left_alone(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], other_make: ModelConfig
+) -> None:
+    seen: list[DisentangledNet] = []
+
+    def look(context: TaskContext) -> tuple[Tensors, Numbers]:
+        seen.append(context.net)
+        context.load()
+        return {}, {}
+
+    own = make_net()
+    before = snapshot(own)
+    worker = Worker(tiny_clients, own, tasks={"look": look})
+    theirs = snapshot(build_network(other_make, 3, 16, 7))
+    described = other_make.model_dump(mode="json")
+    turned = dict(reversed(described.items()))
+    wider = other_make.model_copy(update={"width": 0.5}).model_dump(mode="json")
+    for tensors, values in (
+        (theirs, {"model": described}),
+        (theirs, {"model": turned}),
+        ({}, {"model": wider}),
+        ({}, {}),
+    ):
+        assert worker.perform(Request("north-0", "look", 1, tensors, values)).error == ""
+    assert seen[0] is seen[1]
+    assert seen[3] is own
+    assert len({id(net) for net in seen}) == 3
+    assert (seen[0].classes, seen[0].image_size) == (own.classes, own.image_size) == (3, 16)
+    assert same_bits(snapshot(own), before)
+    assert same_bits(snapshot(seen[0]), theirs)
+
+
+@pytest.mark.parametrize("task", ["evaluate", "learn"])
+def test_work_is_counted_for_the_network_that_did_it(
+    make_net: MakeNet,
+    tiny_clients: tuple[ClientData, ...],
+    sent: Tensors,
+    other_make: ModelConfig,
+    task: str,
+) -> None:
+    """Batches of the same shape cost another network another number of operations."""
+    config = learning(objective="supervised").model_dump(mode="json")
+    values = {"splits": ["train"], "learning": config, "seed": 0}
+    theirs = snapshot(build_network(other_make, 3, 16, 7))
+    mixed = Worker(tiny_clients, make_net())
+    own, other = (
+        Worker(tiny_clients, net) for net in (make_net(), build_network(other_make, 3, 16, 0))
+    )
+    described = {"model": other_make.model_dump(mode="json")}
+    expected = [
+        worker.perform(Request("north-0", task, 1, tensors, values)).flops
+        for worker, tensors in ((own, sent), (other, theirs))
+    ]
+    assert expected[0] != expected[1]
+    assert [
+        mixed.perform(Request("north-0", task, 1, tensors, values | described_by)).flops
+        for tensors, described_by in ((sent, {}), (theirs, described))
+    ] == expected
+
+
+def test_a_network_that_cannot_be_is_a_reply_that_says_so(make_worker: MakeWorker) -> None:
+    asked = Request("north-0", "evaluate", 1, {}, {"splits": [], "model": {"backbone": "spine"}})
+    assert "spine" in make_worker().perform(asked).error
 
 
 @needs_gpu

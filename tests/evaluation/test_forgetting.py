@@ -46,7 +46,7 @@ def test_figures_are_those_of_the_network_on_the_clients_samples(
     assert figures.retain_test == accuracy((False, "test"))
     auc = loss_auc(losses[True, "train"], losses[True, "test"])
     assert figures.mia_auc == pytest.approx(auc, abs=0.01)
-    assert set(figures.to_dict()) == {"fa", "ra", "ta", "forget_test", "retain_test", "mia_auc"}
+    assert figures.mia_low <= figures.mia_auc <= figures.mia_high
 
 
 def test_evaluation_is_not_charged_to_a_method(

@@ -36,7 +36,9 @@ def training(
     return LocalTraining(context, config)
 
 
-def batches_of(trainer: LocalTraining, net: DisentangledNet, epochs: float = 1.0) -> list[Batch]:
+def batches_of(
+    trainer: LocalTraining, net: DisentangledNet, epochs: float = 1.0, min_steps: int = 1
+) -> list[Batch]:
     """The batches that a phase shows to its loss."""
     seen: list[Batch] = []
 
@@ -44,7 +46,7 @@ def batches_of(trainer: LocalTraining, net: DisentangledNet, epochs: float = 1.0
         seen.append((images.clone(), labels))
         return {"nothing": net.xi.bias.sum() * 0}
 
-    trainer.run(Phase("test", ("xi",), epochs, 0.1, loss))
+    trainer.run(Phase("test", ("xi",), epochs, 0.1, loss, min_steps=min_steps))
     return seen
 
 
@@ -56,6 +58,20 @@ def test_epochs_are_steps(
 ) -> None:
     """27 samples in batches of 8 are four steps."""
     batches = batches_of(training(net, tiny_clients[0], learning()), net, epochs)
+    assert [len(labels) for _, labels in batches] == ([8, 8, 8, 3] * 3)[:steps]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "least", "steps"), [(0.25, 1, 1), (0.25, 3, 3), (0.5, 6, 6), (2, 6, 8)]
+)
+def test_at_least_so_many_steps_however_few_the_samples(
+    net: DisentangledNet,
+    tiny_clients: tuple[ClientData, ...],
+    epochs: float,
+    least: int,
+    steps: int,
+) -> None:
+    batches = batches_of(training(net, tiny_clients[0], learning()), net, epochs, least)
     assert [len(labels) for _, labels in batches] == ([8, 8, 8, 3] * 3)[:steps]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from foul.config.schema import FederationConfig, LearningConfig
+from foul.config.schema import FederationConfig, LearningConfig, ModelConfig
 from foul.data import ClientData
 from foul.federation.average import WeightedMean
 from foul.federation.federation import Federation, QuorumError, misfit, round_half_up
@@ -437,6 +437,61 @@ def test_costs_are_what_crossed_the_border(make_worker: MakeWorker, start: Tenso
         assert cost["flops_client"] > 0
     elements = sum(t.numel() for t in start.values())
     assert record["flops_server"] == 2 * elements * 9
+
+
+def test_each_clients_delta_can_be_kept(make_worker: MakeWorker, start: Tensors) -> None:
+    """What it answered less what it was sent, of everything that travels."""
+    worker, kept = make_worker(), dict[str, Tensors]()
+    fed = Federation(InProcessEngine(worker), FederationConfig(), seed=0)
+    state = LearningState(dict(start))
+    sent = {name: t.clone() for name, t in start.items()}
+    learning_round(fed, SHORT, state, fed.clients, NO_BUFFERS, "learning", keep=kept.__setitem__)
+    assert list(kept) == [client.id for client in fed.clients]
+    values = {"learning": SHORT.model_dump(mode="json"), "seed": 0, "rate_scale": 1.0}
+    for client in ("north-0", "east-1"):
+        reply = worker.perform(Request(client, "learn", 1, sent, values))
+        expected = {name: reply.tensors[name] - sent[name] for name in sent}
+        assert same_bits(kept[client], expected)
+        assert any(bool(delta.any()) for delta in expected.values())
+
+
+def test_only_usable_replies_are_kept() -> None:
+    def answer(request: Request) -> Reply:
+        value = float("nan") if request.client == "u-1" else 3.0
+        return Reply(request.client, {"E.w": torch.tensor([value])}, numbers())
+
+    kept: dict[str, Tensors] = {}
+    fed = federation(ScriptedEngine(["u-1", "u-2"], answer))
+    state = LearningState({"E.w": torch.ones(1)})
+    records = learning_rounds(fed, SHORT, state, fed.clients, NO_BUFFERS, keep=kept.__setitem__)
+    next(records)
+    assert {client: delta["E.w"].item() for client, delta in kept.items()} == {"u-2": 2.0}
+    # The next round's delta is from where that round began, and takes the place of the first.
+    next(records)
+    assert kept["u-2"]["E.w"].item() == 0.0
+
+
+def test_another_network_in_fewer_bytes() -> None:
+    """What is asked names the network; the mean is taken in full precision."""
+    values = {"u-1": 1.0, "u-2": 1.0078125}
+
+    def answer(request: Request) -> Reply:
+        assert request.tensors["E.w"].dtype == torch.bfloat16
+        tensor = torch.tensor([values[request.client]], dtype=torch.bfloat16)
+        return Reply(request.client, {"E.w": tensor}, numbers())
+
+    engine = ScriptedEngine(["u-1", "u-2"], answer)
+    fed, state = federation(engine), LearningState({"E.w": torch.ones(1)})
+    model = ModelConfig(backbone="tiny", norm="group")
+    learning_round(fed, SHORT, state, fed.clients, NO_BUFFERS, "standin", model, "bfloat16")
+    for request in engine.requests:
+        assert request.settings["model"] == model.model_dump(mode="json")
+        assert request.settings["precision"] == "bfloat16"
+    # Half way between two neighbours of bfloat16.
+    assert state.tensors["E.w"].dtype == torch.float32
+    assert state.tensors["E.w"].item() == 1.00390625
+    one_round(fed, LearningState({"E.w": torch.ones(1, dtype=torch.bfloat16)}))
+    assert not {"model", "precision"} & engine.requests[-1].settings.keys()
 
 
 @pytest.mark.parametrize(

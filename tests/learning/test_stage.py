@@ -397,3 +397,39 @@ def test_observers_hear_of_every_step(tmp_path: Path) -> None:
         for task in ("learn", "evaluate")
     }
     assert heard == [("learning", 1, 0), *tasks["learn"], ("round", 1), *tasks["evaluate"]]
+
+
+def test_the_last_updates_are_kept_when_asked_for(tmp_path: Path, undisturbed: RunFolder) -> None:
+    """Data about clients: off unless asked for, and what is learned is the same."""
+    assert not undisturbed.deltas.exists()
+    run = learn(small_config(federation__keep_deltas=True), tmp_path / "run")
+    assert same_bits(run.load_model()[0], undisturbed.load_model()[0])
+    assert sorted(file.stem for file in run.deltas.iterdir()) == [
+        *("east-0", "east-1", "north-0", "north-1"),
+    ]
+    # All clients have as many samples: their last updates' mean is the last step of the server.
+    before, _ = load_tensors(run.checkpoints / "round-00002.safetensors")
+    after = run.load_model()[0]
+    kept = [run.load_delta(file.stem) or {} for file in run.deltas.iterdir()]
+    names = {name for name in after if part_of(name) in ("V", "head")}
+    assert all(delta.keys() == names for delta in kept)
+    for name in names:
+        if not after[name].is_floating_point():
+            continue
+        mean = torch.stack([delta[name].double() for delta in kept]).mean(0)
+        step = after[name].double() - before[f"model.{name}"].double()
+        torch.testing.assert_close(mean, step, rtol=0, atol=1e-6)
+        assert bool(step.any()) or "logvar" in name
+
+
+def test_resumed_the_last_updates_are_those_of_the_last_round(tmp_path: Path) -> None:
+    config = small_config(federation__keep_deltas=True)
+    whole = learn(config, tmp_path / "whole")
+    with pytest.raises(Crash):
+        learn(config, tmp_path / "broken", observer=StopAfter(2))
+    broken = learn(None, tmp_path / "broken", resume=True)
+    for file in whole.deltas.iterdir():
+        one, other = whole.load_delta(file.stem), broken.load_delta(file.stem)
+        assert one is not None
+        assert other is not None
+        assert same_bits(one, other)

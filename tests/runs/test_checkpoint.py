@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from foul.errors import MachineError, UserError
-from foul.runs.checkpoint import join_groups, load_tensors, save_tensors, take_group
+from foul.runs.checkpoint import load_tensors, save_tensors
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.uint8)
 
@@ -94,11 +94,3 @@ def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> N
     with pytest.raises(MachineError, match="could not be written"):
         save_tensors(tmp_path / "no" / "a.safetensors", {"t": torch.zeros(1)}, {})
     assert list(tmp_path.iterdir()) == []
-
-
-def test_groups_come_apart_as_they_were_joined() -> None:
-    groups = {"model": {"E.x": torch.ones(1)}, "modelled": {"E.x": torch.zeros(1)}, "none": {}}
-    joined = join_groups(groups)
-    assert len(joined) == 2
-    for name, tensors in groups.items():
-        assert take_group(joined, name) == tensors

@@ -247,3 +247,20 @@ def test_a_run_has_learned_when_summary_and_model_are_there(folder: RunFolder) -
 def test_disk_bytes_counts_every_file(folder: RunFolder) -> None:
     checkpoint(folder, 1)
     assert folder.disk_bytes() == sum(len(content) for content in tree(folder.path).values())
+
+
+def test_of_a_clients_update_only_what_unlearning_can_change_is_kept(folder: RunFolder) -> None:
+    assert folder.load_delta("ink-0") is None
+    parts = ("E.w", "K.w", "V.w", "V.bn.running_mean", "head.bias", "xi.bias", "psi.w")
+    for value in (1.0, 2.0):
+        folder.save_delta("ink-0", {name: torch.full((2,), value) for name in parts})
+    kept = RunFolder.open(folder.path).load_delta("ink-0")
+    assert kept is not None
+    # The last one, of V and of the joint head.
+    assert {name: t.tolist() for name, t in kept.items()} == {
+        "V.w": [2.0, 2.0],
+        "V.bn.running_mean": [2.0, 2.0],
+        "head.bias": [2.0, 2.0],
+    }
+    assert [file.name for file in folder.deltas.iterdir()] == ["ink-0.safetensors"]
+    assert folder.load_delta("ink-1") is None

@@ -22,5 +22,6 @@ def test_requirements_are_data() -> None:
     assert Requirements(l2u=True).to_dict() == {
         "forget_online": False,
         "individual_updates": False,
+        "stored_deltas": False,
         "l2u": True,
     }

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import foul
-from foul.cli import config, data, doctor, export, info, learn, unlearn
+from foul.cli import config, data, doctor, export, info, learn, run, unlearn
 from foul.errors import FoulError
 
 app = typer.Typer(
@@ -23,21 +23,26 @@ app = typer.Typer(
 
 A federation of clients trains one model; later a client can be erased from it.
 
-[bold]Try it[/bold] (embedded data, about a minute):
+[bold]Try it[/bold] (embedded data, three minutes): learn, forget a domain, compare with retraining.
 
-  foul learn digits --out runs/first
+  foul run digits --out runs/first
 
-  foul info runs/first
+[bold]Step by step[/bold]
+
+  foul learn digits --out runs/mine
+
+  foul unlearn runs/mine --forget client:plain-2
 
 [bold]Your own images[/bold], laid out as ROOT/DOMAIN/CLASS/*.jpg:
 
   foul data check ROOT
 
-  foul learn folder data.path=ROOT --out runs/mine
+  foul run folder data.path=ROOT --forget domain:NAME --out runs/images
 
 Every setting is a key: `foul config schema` explains them, `key=value` changes one.
 Every command that prints figures takes --json.""",
 )
+app.command("run")(run.run)
 app.command("learn")(learn.learn)
 app.command("unlearn")(unlearn.unlearn)
 app.command("methods")(unlearn.methods)

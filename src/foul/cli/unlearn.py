@@ -8,8 +8,8 @@ import typer
 from foul.cli.output import JSON_OPTION, percent, print_json, print_table, size
 from foul.cli.progress import ProgressDisplay
 from foul.runs.folder import RunFolder
+from foul.runs.results import read_results
 from foul.unlearning.methods import METHODS
-from foul.unlearning.stage import results
 from foul.unlearning.stage import unlearn as run_unlearning
 
 
@@ -81,7 +81,7 @@ def show_results(folder: RunFolder, forget: str) -> None:
             size(r["bytes"]),
             f"{r['flops'] / 1e9:.1f}",
         ]
-        for r in results(folder)
+        for r in read_results(folder.results_file)
         if r["forget"] == forget
     ]
     columns = ["method", "FA %", "RA %", "TA %", "forget test %", "MIA AUC", "rounds"]

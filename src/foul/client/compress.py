@@ -12,6 +12,8 @@ SCALE = ".scale"
 
 def encode(deltas: Tensors, precision: Precision) -> Tensors:
     """The deltas as they travel; `int8` adds one scale per tensor."""
+    if precision == "float32":
+        return dict(deltas)
     if precision != "int8":
         return {name: delta.to(getattr(torch, precision)) for name, delta in deltas.items()}
     sent: Tensors = {}

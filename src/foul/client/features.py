@@ -62,19 +62,37 @@ class FeatureStore:
 
     def save_rest(self, key: str, tensors: Tensors) -> None:
         """Keep the frozen tensors that the scope is trained with (a head, running statistics)."""
-        file = self._rest(key)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_bytes(save({name: t.contiguous() for name, t in tensors.items()}))
-        temporary.replace(file)
+        save_atomically(self._rest(key), tensors)
 
     def load_rest(self, key: str) -> Tensors | None:
         """The tensors kept by `save_rest`, or nothing."""
         file = self._rest(key)
         return load_file(file) if file.exists() else None
 
+    def save_residual(self, owner: str, round: int, tensors: Tensors) -> None:
+        """Keep what a round's compression lost; the round before stays, so that this one can be
+        done again."""
+        save_atomically(self._residual(owner, round), tensors)
+        self._residual(owner, round - 2).unlink(missing_ok=True)
+
+    def load_residual(self, owner: str, round: int) -> Tensors | None:
+        """What the compression of that round lost, or nothing."""
+        file = self._residual(owner, round)
+        return load_file(file) if file.exists() else None
+
+    def _residual(self, owner: str, round: int) -> Path:
+        return self.root / "residuals" / f"{owner}-{round}.safetensors"
+
     def _rest(self, key: str) -> Path:
         return self.root / key / "rest.safetensors"
 
     def _file(self, key: str, client: str, split: str, part: str) -> Path:
         return self.root / key / f"{client}-{split}-{part}.npy"
+
+
+def save_atomically(file: Path, tensors: Tensors) -> None:
+    """Write tensors so that no other process ever reads half of them."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_bytes(save({name: t.contiguous() for name, t in tensors.items()}))
+    temporary.replace(file)

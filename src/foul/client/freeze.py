@@ -14,19 +14,34 @@ CACHED = ("E", "K")
 
 
 def freeze(context: TaskContext) -> tuple[Tensors, Numbers]:
-    """Keep E's output and z_K of the named splits, under the key of the parts that were sent."""
-    context.load()
+    """Keep E's output and z_K of the named splits, under the key of the parts that were sent.
+
+    Asked without any tensors, it only says whether all of that is here already.
+    """
     key = str(context.settings["frozen"])
+    if not context.tensors:
+        return {}, {"ready": _complete(context, key)}
+    context.load()
     for split in context.settings["splits"]:
         samples: Samples = getattr(context.data, split)
-        if context.features.load(key, context.data.id, split, samples) is None:
+        if len(samples) and context.features.load(key, context.data.id, split, samples) is None:
             extracted, codes = _outputs(context, samples)
             context.features.save(key, context.data.id, split, extracted, codes)
     # The live network is shared and does not outlive the process: what the scope is trained with
     # must be kept, or a later round would find other tensors there.
     rest = {name: t for name, t in context.tensors.items() if part_of(name) not in CACHED}
     context.features.save_rest(key, rest)
-    return {}, {}
+    return {}, {"ready": True}
+
+
+def _complete(context: TaskContext, key: str) -> bool:
+    client, store = context.data, context.features
+    kept = [
+        store.load(key, client.id, split, getattr(client, split))
+        for split in context.settings["splits"]
+        if len(getattr(client, split))
+    ]
+    return store.load_rest(key) is not None and None not in kept
 
 
 def _outputs(context: TaskContext, samples: Samples) -> tuple[torch.Tensor, torch.Tensor]:

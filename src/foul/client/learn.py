@@ -2,6 +2,7 @@
 
 import torch
 
+from foul.client.compress import encode
 from foul.client.context import TaskContext
 from foul.client.evaluate import score
 from foul.config.schema import LearningConfig
@@ -26,7 +27,8 @@ def learn(context: TaskContext) -> tuple[Tensors, Numbers]:
     tensors = context.state(context.tensors)
     if config.objective == "l2u" and config.l2u.reptile_step < 1:
         _outer_step(context.tensors, tensors, config.l2u.reptile_step)
-    return tensors, {
+    # A stand-in may travel in fewer bytes.
+    return encode(tensors, context.settings.get("precision", "float32")), {
         "samples": len(context.data.train),
         "validation": validation,
         "losses": losses,

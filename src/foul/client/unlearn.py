@@ -1,17 +1,11 @@
 """The task `unlearn`: train the scope on top of the frozen parts, answer with its delta."""
 
-from dataclasses import replace
-
-import torch
 from torch import Tensor
-from torch.nn import functional
 
-from foul.client.compress import encode
+from foul.client.compress import decode, encode
 from foul.client.context import TaskContext
-from foul.client.evaluate import EVALUATION_BATCH, hits
-from foul.client.features import Features
+from foul.client.scope import load_scope, scope_features, score_scope
 from foul.config.schema import LearningConfig
-from foul.data.batches import ordered_batches
 from foul.federation.messages import Numbers, Tensors
 from foul.learning.local import LocalTraining, Phase, Terms
 from foul.learning.losses import bounded_unlearning_loss, classification_loss
@@ -26,9 +20,8 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
     learns what its last step did without another round of traffic.
     """
     settings = context.settings
-    _load(context)
-    features = {split: _features(context, split) for split in settings["splits"]}
-    scores = {split: _score(context, split, features[split]) for split in features}
+    load_scope(context, context.tensors)
+    scores = {split: score_scope(context, split) for split in settings["splits"]}
     loss = LOSSES[settings["loss"]]
     config = LearningConfig.model_validate(settings["learning"])
 
@@ -43,41 +36,24 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
         settings["rate"],
         terms,
         fix_statistics=True,
+        min_steps=settings["min_steps"],
     )
     start = context.state(context.tensors)
-    losses = LocalTraining(context, config).run(phase, features["train"].batch)
+    losses = LocalTraining(context, config).run(phase, scope_features(context, "train").batch)
     end = context.state(context.tensors)
     deltas = {name: end[name] - start[name] for name in start}
     numbers = {"samples": len(context.data.train), "scores": scores, "losses": losses}
+    if settings["precision"] == "int8":
+        return _with_feedback(context, deltas), numbers
     return encode(deltas, settings["precision"]), numbers
 
 
-def _load(context: TaskContext) -> None:
-    """The scope as it was sent, on top of the tensors that `freeze` kept."""
-    rest = context.features.load_rest(context.settings["frozen"])
-    if rest is None:
-        raise LookupError("the frozen parts are not here")
-    replace(context, tensors=rest).load()
-    context.load()
-
-
-def _features(context: TaskContext, split: str) -> Features:
-    samples = getattr(context.data, split)
-    found = context.features.load(context.settings["frozen"], context.data.id, split, samples)
-    if found is None:
-        raise LookupError(f"the outputs of the frozen parts for '{split}' are not here")
-    return found
-
-
-def _score(context: TaskContext, split: str, features: Features) -> Numbers:
-    """Samples, correct answers and summed cross-entropy of the received scope."""
-    net = context.net.eval()
-    correct, loss = 0, 0.0
-    with torch.inference_mode():
-        for rows in ordered_batches(len(features), EVALUATION_BATCH):
-            extracted, z_k, labels = (part.to(context.device) for part in features.batch(rows))
-            with context.meter.step(("score", *extracted.shape)):
-                logits = net.joint_logits(z_k, net.V(extracted))
-            correct += hits(logits, labels)
-            loss += float(functional.cross_entropy(logits, labels, reduction="sum"))
-    return {"samples": len(features), "correct": correct, "loss": loss}
+def _with_feedback(context: TaskContext, deltas: Tensors) -> Tensors:
+    """8 bits, and what they lose is added to the next round's deltas (error feedback)."""
+    owner = f"{context.settings['session']}-{context.data.id}"
+    lost = context.features.load_residual(owner, context.round - 1)
+    wanted = {name: delta + lost[name] if lost else delta for name, delta in deltas.items()}
+    sent = encode(wanted, "int8")
+    told = decode(sent)
+    context.features.save_residual(owner, context.round, {n: wanted[n] - told[n] for n in wanted})
+    return sent

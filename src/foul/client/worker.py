@@ -1,5 +1,6 @@
 """The client side: holds data and one live network, performs named tasks."""
 
+import json
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,10 @@ from foul.client.flops import FlopMeter
 from foul.client.freeze import freeze
 from foul.client.learn import learn
 from foul.client.membership import membership
+from foul.client.moments import moments, probed
+from foul.client.probe import probe
 from foul.client.unlearn import unlearn
+from foul.config.schema import ModelConfig
 from foul.data.clients import ClientData
 from foul.federation.messages import ClientInfo, Numbers, Reply, Request, Tensors
 from foul.models import DisentangledNet
@@ -25,7 +29,10 @@ TASKS: Mapping[str, Task] = {
     "evaluate": evaluate,
     "freeze": freeze,
     "unlearn": unlearn,
+    "probe": probe,
     "membership": membership,
+    "moments": moments,
+    "probed": probed,
 }
 """Every task a server can ask for, by name."""
 
@@ -54,7 +61,8 @@ class Worker:
         # A name nobody else has; the folder is made when the first feature is kept.
         unnamed = Path(tempfile.gettempdir()) / f"foul-{uuid4().hex}"
         self._features = features or FeatureStore(unnamed)
-        self._meter = FlopMeter()
+        # A meter for each network: steps of equal shape cost the same only on the same network.
+        self._networks = {"": (self._net, FlopMeter())}
 
     @property
     def clients(self) -> list[ClientInfo]:
@@ -74,7 +82,7 @@ class Worker:
 
     def perform(self, request: Request) -> Reply:
         """The reply to this request; a failing task becomes a reply that says why."""
-        start, flops = time.perf_counter(), self._meter.total
+        start, flops = time.perf_counter(), self._flops()
         tensors: Tensors = {}
         numbers: Numbers = {}
         problem = ""
@@ -84,8 +92,21 @@ class Worker:
             # One client's failure is a fact about that client, not the end of the federation.
             problem = f"{type(error).__name__}: {error}"
         # What a failed task has spent is spent all the same.
-        spent = self._meter.total - flops
+        spent = self._flops() - flops
         return Reply(request.client, tensors, numbers, spent, time.perf_counter() - start, problem)
+
+    def _flops(self) -> int:
+        return sum(meter.total for _, meter in self._networks.values())
+
+    def _network(self, settings: Numbers) -> tuple[DisentangledNet, FlopMeter]:
+        """The live network, or one of another make if the settings describe a `model`."""
+        make = json.dumps(settings["model"], sort_keys=True) if "model" in settings else ""
+        if make not in self._networks:
+            config = ModelConfig.model_validate(settings["model"])
+            net = DisentangledNet(config, self._net.classes, self._net.image_size)
+            net.to(self._device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            self._networks[make] = (net, FlopMeter())
+        return self._networks[make]
 
     def _task(self, request: Request) -> Task:
         if request.task not in self._tasks:
@@ -95,11 +116,12 @@ class Worker:
     def _context(self, request: Request) -> TaskContext:
         if request.client not in self._data:
             raise LookupError(f"no client is called '{request.client}'")
+        net, meter = self._network(request.settings)
         return TaskContext(
             self._data[request.client],
-            self._net,
+            net,
             self._device,
-            self._meter,
+            meter,
             self._features,
             request.round,
             request.tensors,

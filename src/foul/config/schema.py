@@ -213,6 +213,9 @@ class FederationConfig(Section):
     """Rounds between checkpoints."""
     keep_checkpoints: int = Field(default=2, ge=1)
     """How many checkpoints of the learning stage stay on disk."""
+    keep_deltas: bool = False
+    """Keep every client's last update of V and the joint head, so that FOUL can forget clients
+    that have left (departed=true). It is data about the clients, so it is off by default."""
 
 
 class Config(Section):

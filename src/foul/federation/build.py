@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -31,6 +32,17 @@ class Setting:
     """Names of the network's tensors that are not parameters."""
     initial: Tensors
     """The network before any training."""
+
+    def facts(self) -> dict[str, Any]:
+        """What a run folder notes of the data; JSON-like, so that it can be compared when read."""
+        return {
+            "classes": list(self.classes),
+            "image_size": self.image_size,
+            "clients": [
+                {"id": client.id, "domain": client.domain, "samples": dict(client.samples)}
+                for client in self.federation.clients
+            ],
+        }
 
 
 def build(

@@ -56,3 +56,18 @@ class Reply:
     @property
     def bytes(self) -> int:
         return payload_bytes(self.tensors, self.numbers)
+
+
+def join_groups(groups: Mapping[str, Tensors]) -> Tensors:
+    """Several sets of tensors as one: each name behind that of its group."""
+    return {
+        f"{group}.{name}": tensor
+        for group, tensors in groups.items()
+        for name, tensor in tensors.items()
+    }
+
+
+def take_group(tensors: Tensors, group: str) -> Tensors:
+    """One of the sets that were joined."""
+    prefix = f"{group}."
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}

@@ -29,6 +29,8 @@ class Phase:
     """Terms of a batch: of (normalised images, labels), or of whatever else is fetched."""
     fix_statistics: bool = False
     """Normalise with the running statistics of BatchNorm layers, and leave these alone."""
+    min_steps: int = 1
+    """At least so many steps, however few the samples."""
 
 
 Fetch = Callable[[Tensor], tuple[Tensor, ...]]
@@ -91,7 +93,7 @@ class LocalTraining:
         if count == 0:
             raise ValueError("this client has no training samples")
         shuffle = self.generator(f"shuffle/{phase.name}")
-        steps = max(1, round(phase.epochs * batch_count(count, size)))
+        steps = max(phase.min_steps, round(phase.epochs * batch_count(count, size)))
         while steps > 0:
             for rows in shuffled_batches(count, size, shuffle):
                 yield tuple(part.to(self._context.device) for part in fetch(rows))

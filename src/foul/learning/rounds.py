@@ -2,13 +2,14 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from foul.config.schema import LearningConfig
+from foul.client.compress import Precision, decode, encode
+from foul.config.schema import LearningConfig, ModelConfig
 from foul.federation.average import WeightedMean
 from foul.federation.federation import Federation, RoundLog
 from foul.federation.ledger import Cost
@@ -43,10 +44,11 @@ def learning_rounds(
     clients: Sequence[ClientInfo],
     buffers: frozenset[str],
     stage: str = "learning",
+    keep: Callable[[str, Tensors], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Run rounds until the stage is finished, changing `state`; yields a record per round."""
     while not state.finished(config):
-        yield learning_round(federation, config, state, clients, buffers, stage)
+        yield learning_round(federation, config, state, clients, buffers, stage, keep=keep)
 
 
 def learning_round(
@@ -56,8 +58,14 @@ def learning_round(
     clients: Sequence[ClientInfo],
     buffers: frozenset[str],
     stage: str,
+    model: ModelConfig | None = None,
+    precision: Precision = "float32",
+    keep: Callable[[str, Tensors], None] | None = None,
 ) -> dict[str, Any]:
-    """One round of FedAvg on the objective's parts."""
+    """One round of FedAvg on the objective's parts.
+
+    `model` names another network than the clients' own; `keep` gets every client's delta.
+    """
     start = time.perf_counter()
     number = state.round + 1
     parts = OBJECTIVES[config.objective].parts(config)
@@ -67,12 +75,20 @@ def learning_round(
         "seed": federation.seed,
         "rate_scale": rate_scale(config, number),
     }
+    if model is not None:
+        settings["model"] = model.model_dump(mode="json")
+    if precision != "float32":
+        settings["precision"] = precision
+    encoded = encode(sent, precision)
     mean, scores, log = WeightedMean(), Scores(), RoundLog()
     asked = federation.sample(clients, number)
     for reply in federation.ask(
-        "learn", asked, sent, settings, round=number, stage=stage, log=log, like=sent
+        "learn", asked, encoded, settings, round=number, stage=stage, log=log, like=encoded
     ):
-        mean.add(reply.tensors, reply.numbers["samples"])
+        tensors = reply.tensors if precision == "float32" else decode(reply.tensors)
+        mean.add(tensors, reply.numbers["samples"])
+        if keep is not None:
+            keep(reply.client, {name: tensors[name] - sent[name] for name in sent})
         scores.add(reply.numbers)
     server_step(state, mean.result(), config, buffers)
     # One multiply-add per number and client for the sum, one more for the step.

@@ -9,9 +9,9 @@ from foul.evaluation.accuracy import evaluate
 from foul.federation.build import Setting, build
 from foul.federation.federation import Federation, QuorumError
 from foul.federation.ledger import Ledger
+from foul.federation.messages import join_groups, take_group
 from foul.federation.observer import Observer
 from foul.learning.rounds import LearningState, learning_rounds
-from foul.runs.checkpoint import join_groups, take_group
 from foul.runs.folder import RunFolder
 
 _FREE_TO_CHANGE = frozenset(
@@ -63,9 +63,9 @@ def learn(
         RunFolder.require_free(path)
     setting = build(config, observer)
     try:
-        facts = _facts(setting)
+        facts = setting.facts()
         if resume:
-            _require_same_data(folder, facts)
+            folder.require_same_data(facts)
         else:
             # Built first: bad data must not leave a run folder behind.
             folder = RunFolder.create(path, config, {"command": command, **facts})
@@ -84,7 +84,12 @@ def _run(folder: RunFolder, config: Config, setting: Setting, observer: Observer
     observer.on_stage("learning", learning.rounds, state.round)
     try:
         for record in learning_rounds(
-            federation, learning, state, federation.clients, setting.buffers
+            federation,
+            learning,
+            state,
+            federation.clients,
+            setting.buffers,
+            keep=folder.save_delta if config.federation.keep_deltas else None,
         ):
             if learning.evaluate_every and state.round % learning.evaluate_every == 0:
                 record["test"] = _test_scores(federation, state)
@@ -168,17 +173,6 @@ def _same(folder: RunFolder, config: Config | None) -> Config:
     return config
 
 
-def _require_same_data(folder: RunFolder, facts: dict[str, Any]) -> None:
-    """Check that classes and clients are those the run began with."""
-    began = folder.facts()
-    for key, now in facts.items():
-        if began.get(key) != now:
-            raise UserError(
-                f"The data of {folder.path} has changed since it began ({key} differ)",
-                "Put the images back as they were, or start a new run with another --out.",
-            )
-
-
 def _differences(one: dict[str, Any], other: dict[str, Any], prefix: str = "") -> list[str]:
     keys = []
     for key, value in one.items():
@@ -187,15 +181,3 @@ def _differences(one: dict[str, Any], other: dict[str, Any], prefix: str = "") -
         elif value != other[key]:
             keys.append(prefix + key)
     return keys
-
-
-def _facts(setting: Setting) -> dict[str, Any]:
-    """What the run folder notes of the data; JSON-like, so that it can be compared when read."""
-    return {
-        "classes": list(setting.classes),
-        "image_size": setting.image_size,
-        "clients": [
-            {"id": client.id, "domain": client.domain, "samples": dict(client.samples)}
-            for client in setting.federation.clients
-        ],
-    }

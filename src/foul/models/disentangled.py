@@ -97,6 +97,7 @@ class DisentangledNet(nn.Module):
         backbone = BACKBONES[config.backbone]
         stages = len(backbone.stages)
         self.deployed_head = config.head
+        self.classes, self.image_size = classes, image_size
 
         norm = NORMS[config.norm]
         stem = backbone.stem_layers(config.width, norm)

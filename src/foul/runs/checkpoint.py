@@ -40,18 +40,3 @@ def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
             f"Checkpoint {path} is damaged or was not written by foul ({error})",
             "Delete it; --resume then continues from what was saved before it.",
         ) from error
-
-
-def join_groups(groups: Mapping[str, Tensors]) -> Tensors:
-    """Several sets of tensors as one: each name behind that of its group."""
-    return {
-        f"{group}.{name}": tensor
-        for group, tensors in groups.items()
-        for name, tensor in tensors.items()
-    }
-
-
-def take_group(tensors: Tensors, group: str) -> Tensors:
-    """One of the sets that were joined."""
-    prefix = f"{group}."
-    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}

@@ -5,6 +5,8 @@ run.json                        version, command, stage, clients
 rounds.jsonl                    one line per round: accuracy, losses, who answered, costs
 checkpoints/round-00012.safetensors
 models/learned.safetensors      the model at the end of the learning stage
+deltas/CLIENT.safetensors       with federation.keep_deltas: each client's last update of V and head
+results.json                    figures of every unlearning method that ran
 summary.json                    accuracy per domain, costs, disk
 """
 
@@ -21,6 +23,7 @@ from foul.config.load import config_to_toml, read_config_file
 from foul.config.schema import Config
 from foul.errors import UserError
 from foul.federation.messages import Tensors
+from foul.models import part_of
 from foul.runs.atomic import not_written, remove_leftovers, write_text
 from foul.runs.checkpoint import load_tensors, save_tensors
 from foul.version import __version__
@@ -36,6 +39,8 @@ class RunFolder:
         self.path = path
         self.checkpoints = path / "checkpoints"
         self.models = path / "models"
+        self.deltas = path / "deltas"
+        self.results_file = path / "results.json"
 
     @classmethod
     def create(cls, path: Path, config: Config, facts: dict[str, Any]) -> "RunFolder":
@@ -102,6 +107,20 @@ class RunFolder:
         if not isinstance(facts, dict):
             raise UserError(f"{self.path / 'run.json'} does not hold a JSON object")
         return facts
+
+    def require_same_data(self, facts: dict[str, Any]) -> None:
+        """Check that classes and clients are those the run began with.
+
+        Raises:
+            UserError: naming what differs.
+        """
+        began = self.facts()
+        for key, now in facts.items():
+            if began.get(key) != now:
+                raise UserError(
+                    f"The data of {self.path} has changed since it began ({key} differ)",
+                    "Put the images back as they were, or start a new run with another --out.",
+                )
 
     def write_facts(self, facts: dict[str, Any]) -> None:
         write_text(self.path / "run.json", json.dumps(facts, indent=2) + "\n")
@@ -197,6 +216,17 @@ class RunFolder:
                 "A run that is still learning gets its model with --resume.",
             )
         return load_tensors(path)
+
+    def save_delta(self, client: str, delta: Tensors) -> None:
+        """Keep a client's last update of what FOUL can change."""
+        kept = {name: t for name, t in delta.items() if part_of(name) in ("V", "head")}
+        self.deltas.mkdir(exist_ok=True)
+        save_tensors(self.deltas / f"{client}.safetensors", kept, {"client": client})
+
+    def load_delta(self, client: str) -> Tensors | None:
+        """What `save_delta` kept of a client, if anything."""
+        path = self.deltas / f"{client}.safetensors"
+        return load_tensors(path)[0] if path.is_file() else None
 
     def learned(self) -> bool:
         """Whether the learning stage has ended: its summary and its model are there."""

@@ -1,6 +1,7 @@
 """The interface of an unlearning method: server-side code that asks clients for named tasks."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -22,6 +23,10 @@ class Case:
     learned_rounds: int
     initial: Tensors
     buffers: frozenset[str]
+    classes: int
+    image_size: int
+    deltas: Mapping[str, Tensors] = field(default_factory=dict)
+    """Last updates of the learning stage, of those clients of whom the run kept one."""
 
 
 @dataclass
@@ -48,6 +53,11 @@ class Method(ABC, Generic[Options]):
 
     def __init__(self, options: Options) -> None:
         self.options = options
+
+    @property
+    def needs(self) -> Requirements:
+        """What it needs with these options."""
+        return self.requirements
 
     @abstractmethod
     def start(self, case: Case) -> MethodState:

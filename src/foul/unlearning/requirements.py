@@ -14,6 +14,8 @@ class Requirements:
     """Forget clients must take part."""
     individual_updates: bool = False
     """The server sees each client's update (so no secure aggregation of single clients)."""
+    stored_deltas: bool = False
+    """The run kept the forget clients' last updates (federation.keep_deltas)."""
     l2u: bool = False
     """The model must have been trained by learning to unlearn, with the joint head."""
 

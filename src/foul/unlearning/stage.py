@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from foul.errors import UserError
-from foul.evaluation.forgetting import assess
+from foul.evaluation.forgetting import accuracies, assess
 from foul.federation.build import Setting, build
 from foul.federation.federation import QuorumError
 from foul.federation.ledger import Ledger
+from foul.federation.messages import Tensors, join_groups, take_group
 from foul.federation.observer import Observer
 from foul.names import slug
-from foul.runs.atomic import write_text
-from foul.runs.checkpoint import join_groups, load_tensors, save_tensors, take_group
+from foul.runs.checkpoint import load_tensors, save_tensors
 from foul.runs.folder import RunFolder
+from foul.runs.results import add_results, read_results
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.methods import METHODS, make_method
 from foul.unlearning.request import ForgetRequest
@@ -28,17 +29,20 @@ def unlearn(
     method: str = "foul",
     overrides: Iterable[str] = (),
     observer: Observer | None = None,
+    track: bool = False,
 ) -> dict[str, Any]:
     """Make a run's learned model forget; the learned model itself stays as it is.
 
     The unlearned model becomes `models/METHOD-FORGET.safetensors`, the figures are added to
-    `results.json`. Interrupted, the same call continues where it stopped.
+    `results.json`. Interrupted, the same call continues where it stopped; complete, it answers what
+    is there.
 
     Args:
         run: a run folder whose learning stage is complete.
         forget: `domain:NAME` or `client:ID`, several separated by commas.
         method: a name of `foul methods`.
         overrides: options of the method, as `key=value`.
+        track: also measure FA, RA and TA of the model after every round.
 
     Returns:
         The figures, as in `results.json`.
@@ -52,9 +56,10 @@ def unlearn(
     config, chosen = folder.config(), make_method(method, overrides)
     learned, facts = folder.load_model("learned")
     others = [name for name, entry in METHODS.items() if not entry.method.requirements.l2u]
-    check(method, chosen.requirements, config.learning.objective, config.model.head, others)
+    check(method, chosen.needs, config.learning.objective, config.model.head, others)
     setting = build(config, observer, features=folder.path / "features")
     try:
+        folder.require_same_data(setting.facts())
         request = ForgetRequest.parse(forget, setting.federation.clients)
         case = Case(
             setting.federation,
@@ -64,9 +69,12 @@ def unlearn(
             facts["round"],
             setting.initial,
             setting.buffers,
+            len(setting.classes),
+            setting.image_size,
+            _stored_deltas(folder, request) if chosen.needs.stored_deltas else {},
         )
         with folder.lock():
-            return _run(folder, setting, case, chosen, method, observer)
+            return _run(folder, setting, case, chosen, method, observer, track)
     except QuorumError as error:
         raise QuorumError(
             error.what,
@@ -84,18 +92,28 @@ def _run(
     method: Method[Any],
     name: str,
     observer: Observer,
+    track: bool,
 ) -> dict[str, Any]:
     label = f"{name}-{slug(case.request.text)}"
     file = folder.path / "unlearning" / f"{label}.safetensors"
     file.parent.mkdir(exist_ok=True)
     identity = _identity(case, method, name)
+    known = _known_result(folder, identity, track)
+    if known is not None:
+        observer.on_message(f"{name} has served {case.request.text} already; nothing to do")
+        return known
     state, records = _restore(file, identity, setting)
     if state is None:
         state, records = method.start(case), []
+    observer.on_message(f"{name}: forgetting {case.request.text}")
+    if track and "start" not in state.numbers:
+        state.numbers["start"] = accuracies(setting.federation, state.tensors, case.request)
     limit = getattr(method.options, "rounds", 0) or case.learned_rounds
     observer.on_stage(method.name, limit, state.round)
     while not state.finished:
         record = {"stage": method.name, "round": state.round + 1, **method.step(case, state)}
+        if track:
+            record["curve"] = accuracies(setting.federation, state.tensors, case.request)
         records.append(record)
         _save(file, identity, state, records, setting.federation.ledger)
         observer.on_round(record)
@@ -104,6 +122,8 @@ def _run(
     result = {
         "method": name,
         "forget": case.request.text,
+        "seed": case.config.seed,
+        "identity": identity,
         **assess(setting.federation, state.tensors, case.request).to_dict(),
         "rounds": state.round,
         "bytes": cost.bytes,
@@ -112,10 +132,46 @@ def _run(
         "stopped": state.finished,
         "model": str(path.relative_to(folder.path)),
         "options": method.options.model_dump(mode="json"),
+        "estimates": state.numbers.get("estimates", {}),
+        "curve": _curve(state, records),
         "records": records,
     }
-    _add_result(folder, result)
+    add_results(folder.results_file, [result])
     return result
+
+
+def _stored_deltas(folder: RunFolder, request: ForgetRequest) -> dict[str, Tensors]:
+    """What the run kept of the forget clients.
+
+    Raises:
+        UserError: it kept nothing of one of them.
+    """
+    kept = {client.id: folder.load_delta(client.id) for client in request.forget}
+    missing = sorted(client for client, delta in kept.items() if delta is None)
+    if missing:
+        raise UserError(
+            f"departed=true needs the last updates of {', '.join(missing)}, "
+            f"which {folder.path} did not keep",
+            "Learn with federation.keep_deltas=true, or ask the clients themselves "
+            "(departed=false).",
+        )
+    return {client: delta for client, delta in kept.items() if delta is not None}
+
+
+def _curve(state: MethodState, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """FA, RA and TA before the first round and after each, as far as they were tracked."""
+    tracked = [{"round": r["round"], **r["curve"]} for r in records if "curve" in r]
+    start = state.numbers.get("start")
+    return [{"round": 0, **start}, *tracked] if start and len(tracked) == state.round else tracked
+
+
+def _known_result(folder: RunFolder, identity: str, track: bool) -> dict[str, Any] | None:
+    """The figures of this very method, options and request, if the run has them and the model."""
+    for result in read_results(folder.results_file):
+        complete = result.get("curve") or not result["rounds"] or not track
+        if result.get("identity") == identity and complete:
+            return result if (folder.path / result["model"]).is_file() else None
+    return None
 
 
 def _identity(case: Case, method: Method[Any], name: str) -> str:
@@ -159,22 +215,3 @@ def _restore(
         ),
         saved["records"],
     )
-
-
-def results(folder: RunFolder) -> list[dict[str, Any]]:
-    """The figures of every method that ran on this run."""
-    file = folder.path / "results.json"
-    if not file.is_file():
-        return []
-    try:
-        listed = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{file} is not valid JSON ({error})", "Delete it.") from error
-    return list(listed)
-
-
-def _add_result(folder: RunFolder, result: dict[str, Any]) -> None:
-    """Replace the result of the same method and request, or add it."""
-    same = (result["method"], result["forget"])
-    kept = [r for r in results(folder) if (r["method"], r["forget"]) != same]
-    write_text(folder.path / "results.json", json.dumps([*kept, result], indent=1) + "\n")

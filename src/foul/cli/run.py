@@ -1,0 +1,131 @@
+"""`foul run`."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from foul.cli.arguments import split_config
+from foul.cli.output import JSON_OPTION, percent, print_json, print_table
+from foul.cli.progress import ProgressDisplay
+from foul.config import load_config
+from foul.experiments.store import ResultStore
+from foul.experiments.study import METHODS, Study, run_study
+
+
+def run(
+    config: Annotated[
+        str | None,
+        typer.Argument(
+            help="A TOML file, or the name of a shipped configuration (`foul config list`)."
+        ),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="Settings to change; METHOD:KEY=VALUE changes an option of a method.",
+        ),
+    ] = None,
+    forget: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--forget", "-f", help="domain:NAME or client:ID; repeat for several requests."
+        ),
+    ] = None,
+    methods: Annotated[
+        str, typer.Option("--methods", "-m", help="Methods of `foul methods`, with commas.")
+    ] = ",".join(METHODS),
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to; default runs/CONFIG.")
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store", help="A JSON file that collects results; what it has is not run again."
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")] = False,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """Learn, erase, retrain for reference, and compare: the whole story in one command.
+
+    Without --forget the last domain is forgotten. Stopped at any moment, the same command goes on
+    where it was.
+
+    Examples:
+
+      foul run digits --out runs/story
+
+      foul run pacs data.path=PACS.zip --forget domain:sketch --forget client:photo-0 --seeds 3
+
+      foul run digits foul:rounds=5 --methods foul,retrain
+    """
+    config, texts = split_config(config, overrides)
+    name = config or "digits"
+    settings, options = _split_options(texts)
+    chosen = load_config(name, settings)
+    place = out or Path("runs") / Path(name).stem
+    with ProgressDisplay(quiet) as display:
+        names = [method.strip() for method in methods.split(",") if method.strip()]
+        study = Study(chosen, forget or (), names, seeds, options)
+        known = ResultStore(store) if store else None
+        results = run_study(study, place, display, known, shlex.join(sys.argv))
+    if as_json:
+        print_json(results)
+        return
+    for request in dict.fromkeys(result["forget"] for result in results):
+        show_comparison(place, [r for r in results if r["forget"] == request])
+    typer.echo(f"Figures: {place / 'results.json'}  Curves: {place}/**/forgetting-*.png")
+
+
+def show_comparison(place: Path, results: list[dict[str, Any]]) -> None:
+    """The methods that served one request, with their distance from Retrain."""
+    several = len({r["seed"] for r in results}) > 1
+    rows = [
+        [
+            ("learned" if r["method"] == "none" else r["method"])
+            + (f" ({r['seed']})" if several else ""),
+            *(percent(r[key]) for key in ("fa", "ra", "ta")),
+            f"{r['mia_auc']:.3f}",
+            r["rounds"],
+            f"{r['bytes'] / 1e6:.1f}",
+            f"{r['flops'] / 1e9:.0f}",
+            f"{r['seconds']:.0f}",
+            f"{r['distance']:.1f}" if "distance" in r else "-",
+        ]
+        for r in results
+    ]
+    columns = ["method (seed)" if several else "method", "FA %", "RA %", "TA %", "MIA", "rounds"]
+    columns += ["MB", "GFLOP", "s", "off by"]
+    print_table(f"{place}: forgetting {results[0]['forget']}", columns, rows)
+    typer.echo(
+        "MIA: AUC of a loss threshold. s: seconds of client work. off by: mean of |FA - Retrain|"
+        " and the shortfalls of RA and TA below Retrain, in points."
+    )
+    for r in results:
+        if r["method"].startswith("foul"):
+            typer.echo(f"{r['method']}: {r['stopped']}.{_best(r)}")
+
+
+def _best(result: dict[str, Any]) -> str:
+    best = result.get("best_stop")
+    if not best:
+        return ""
+    return f" The best stop would have been round {best['round']} with FA {percent(best['fa'])}."
+
+
+def _split_options(texts: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Settings of the configuration, and options of methods by the method's name."""
+    settings: list[str] = []
+    options: dict[str, list[str]] = {}
+    for text in texts:
+        method, separator, _ = text.partition("=")[0].partition(":")
+        if separator:
+            options.setdefault(method, []).append(text.removeprefix(f"{method}:"))
+        else:
+            settings.append(text)
+    return settings, options

@@ -1,0 +1,25 @@
+"""The task `probe`: how well the model would do at some points along a line of scopes."""
+
+import torch
+
+from foul.client.compress import decode
+from foul.client.context import TaskContext
+from foul.client.scope import count_hits, load_scope, scope_features
+from foul.federation.messages import Numbers, Tensors, take_group
+
+
+def probe(context: TaskContext) -> tuple[Tensors, Numbers]:
+    """Correct answers at `centre + point * way` for each of the named points.
+
+    At most `samples` training samples are asked, spread evenly over all of them.
+    """
+    centre = decode(take_group(context.tensors, "centre"))
+    way = decode(take_group(context.tensors, "way"))
+    features = scope_features(context, "train")
+    count = min(len(features), int(context.settings["samples"]))
+    rows = torch.arange(count) * len(features) // max(1, count)
+    correct = []
+    for point in context.settings["points"]:
+        load_scope(context, {name: centre[name] + point * way[name] for name in centre})
+        correct.append(count_hits(context, features, rows))
+    return {}, {"samples": count, "correct": correct}

@@ -1,0 +1,61 @@
+"""The unlearning scope on top of kept outputs: loading, fetching and scoring it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from foul.client.context import TaskContext
+from foul.client.evaluate import EVALUATION_BATCH, hits
+from foul.client.features import Features
+from foul.data.batches import ordered_batches
+from foul.federation.messages import Numbers, Tensors
+
+
+def load_scope(context: TaskContext, scope: Tensors) -> None:
+    """The scope, on top of the tensors that `freeze` kept."""
+    rest = context.features.load_rest(context.settings["frozen"])
+    if rest is None:
+        raise LookupError("the frozen parts are not here")
+    replace(context, tensors=rest | scope).load()
+
+
+def scope_features(context: TaskContext, split: str) -> Features:
+    """What `freeze` kept of a split."""
+    samples = getattr(context.data, split)
+    found = context.features.load(context.settings["frozen"], context.data.id, split, samples)
+    if found is None:
+        raise LookupError(f"the outputs of the frozen parts for '{split}' are not here")
+    return found
+
+
+def score_scope(context: TaskContext, split: str) -> Numbers:
+    """Samples, correct answers and summed cross-entropy of the live scope on a split."""
+    if len(getattr(context.data, split)) == 0:
+        return {"samples": 0, "correct": 0, "loss": 0.0}
+    features = scope_features(context, split)
+    correct, loss = 0, 0.0
+    for logits, labels in _answers(context, features, torch.arange(len(features))):
+        correct += hits(logits, labels)
+        loss += float(functional.cross_entropy(logits, labels, reduction="sum"))
+    return {"samples": len(features), "correct": correct, "loss": loss}
+
+
+def count_hits(context: TaskContext, features: Features, rows: Tensor) -> int:
+    """Correct answers of the live scope on these rows."""
+    return sum(hits(logits, labels) for logits, labels in _answers(context, features, rows))
+
+
+def _answers(
+    context: TaskContext, features: Features, rows: Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
+    net = context.net.eval()
+    with torch.inference_mode():
+        for batch in ordered_batches(len(rows), EVALUATION_BATCH):
+            parts = features.batch(rows[batch])
+            extracted, z_k, labels = (part.to(context.device) for part in parts)
+            with context.meter.step(("score", *extracted.shape)):
+                logits = net.joint_logits(z_k, net.V(extracted))
+            yield logits, labels

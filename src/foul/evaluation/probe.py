@@ -1,0 +1,52 @@
+"""What a linear probe still finds in an encoder: a classifier on its latents, fitted to the very
+labels that were to be forgotten."""
+
+from collections.abc import Sequence
+
+import torch
+
+from foul.federation.federation import Federation, RoundLog
+from foul.federation.messages import ClientInfo, Numbers, Tensors
+from foul.models import DEPLOYED, part_of
+
+RIDGE = 1e-3
+"""Of the mean diagonal of the Gram matrix."""
+
+
+def ridge(gram: torch.Tensor, cross: torch.Tensor) -> torch.Tensor:
+    r"""The least-squares map :math:`(G + \rho I)^{-1} C`."""
+    strength = RIDGE * float(gram.diagonal().mean())
+    solved: torch.Tensor = torch.linalg.solve(
+        gram + strength * torch.eye(len(gram), dtype=gram.dtype), cross
+    )
+    return solved.contiguous()
+
+
+def linear_probe(
+    federation: Federation, tensors: Tensors, clients: Sequence[ClientInfo], part: str = "K"
+) -> float | None:
+    """Test accuracy of a probe fitted on these clients' training samples; None without any.
+
+    Fitted in one round from sums over samples, so no latent leaves its client.
+    """
+    sent = {n: t for n, t in tensors.items() if part_of(n) in DEPLOYED}
+    settings: Numbers = {"part": part, "split": "train"}
+    sums: Tensors = {}
+    for reply in federation.ask(
+        "moments", clients, sent, settings, round=0, stage="evaluation", log=RoundLog()
+    ):
+        for name, value in reply.tensors.items():
+            sums[name] = sums[name] + value if name in sums else value
+    correct = samples = 0
+    for reply in federation.ask(
+        "probed",
+        clients,
+        sent | {"probe": ridge(sums["gram"], sums["cross"])},
+        settings | {"split": "test"},
+        round=0,
+        stage="evaluation",
+        log=RoundLog(),
+    ):
+        correct += reply.numbers["correct"]
+        samples += reply.numbers["samples"]
+    return correct / samples if samples else None

@@ -1,0 +1,1 @@
+"""Whole experiments: several seeds, requests and methods, resumable, compared with Retrain."""

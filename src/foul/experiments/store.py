@@ -1,0 +1,45 @@
+"""Results of many runs in one file, keyed by a hash of what made them: a sweep that was stopped
+goes on, and the figures can be committed without the runs."""
+
+import json
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from foul.config.schema import Config
+from foul.runs.atomic import write_text
+
+_ELSEWHERE = ("device", "workers", "threads", "tensorboard")
+"""Settings of the machine: they change how fast a result comes, not what it is."""
+_BULK = ("records", "identity", "model")
+"""What belongs to the run folder, not to a table."""
+
+
+def result_key(config: Config, forget: str, method: str, options: dict[str, Any]) -> str:
+    """A hash of everything that decides a result, wherever the data and the cache may be."""
+    settings = config.model_dump(mode="json", exclude=set(_ELSEWHERE))
+    for place in ("path", "cache"):
+        settings["data"].pop(place)
+    text = json.dumps([settings, forget, method, options], sort_keys=True)
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+class ResultStore:
+    """A JSON file of results by key, written after each of them."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.results: dict[str, dict[str, Any]] = (
+            json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        )
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        return self.results.get(key)
+
+    def put(self, key: str, result: dict[str, Any]) -> dict[str, Any]:
+        """Keep a result without its bulk; answers what is kept."""
+        kept = {name: value for name, value in result.items() if name not in _BULK}
+        self.results[key] = kept
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(self.file, json.dumps(self.results, indent=1) + "\n")
+        return kept

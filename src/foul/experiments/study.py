@@ -1,0 +1,126 @@
+"""Learn, erase by several methods, compare with Retrain: one study over requests and seeds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from foul.config.schema import Config
+from foul.errors import UserError
+from foul.evaluation.gaps import best_stop, distance, gaps
+from foul.experiments.store import ResultStore, result_key
+from foul.federation.observer import Observer
+from foul.learning.stage import learn
+from foul.names import slug
+from foul.report.curves import plot_curves
+from foul.runs.folder import RunFolder
+from foul.runs.results import add_results
+from foul.unlearning.methods import make_method
+from foul.unlearning.stage import unlearn
+
+METHODS = ("none", "foul-paper", "foul", "continue", "retrain")
+"""What a study runs unless it is told otherwise; `none` is the learned model."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What to compare.
+
+    Attributes:
+        config: the learning stage; its seed is the first one.
+        forget: requests like `domain:NAME`; empty: the last domain.
+        methods: names of `foul methods`.
+        seeds: how many seeds, counted up from the configuration's.
+        options: `key=value` texts per method.
+    """
+
+    config: Config
+    forget: Sequence[str] = ()
+    methods: Sequence[str] = METHODS
+    seeds: int = 1
+    options: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def run_study(
+    study: Study,
+    out: str | Path,
+    observer: Observer | None = None,
+    store: ResultStore | None = None,
+    command: str = "",
+) -> list[dict[str, Any]]:
+    """Run a study; killed at any moment, the same call goes on where it stopped.
+
+    With one seed, `out` is the run folder; with several there is one run folder per seed in it.
+    `out/results.json` lists one result per method, request and seed, and there is a picture of FA
+    and RA per round for each request and seed. What `store` knows is not done again.
+
+    Raises:
+        UserError: an unknown method or request, or `out` holds something else.
+    """
+    observer, out = observer or Observer(), Path(out)
+    for name in study.methods:
+        # Before an hour of learning, not after it.
+        make_method(name, study.options.get(name, ()))
+    found: list[dict[str, Any]] = []
+    for number in range(study.seeds):
+        config = study.config.model_copy(update={"seed": study.config.seed + number})
+        folder = out if study.seeds == 1 else out / f"seed-{config.seed}"
+        run = learn(config, folder, resume=_started(folder), observer=observer, command=command)
+        for request in study.forget or (_last_domain(run),):
+            results = [
+                _served(study, run, request, name, observer, store) for name in study.methods
+            ]
+            found += compared(results)
+            add_results(out / "results.json", found)
+            title = f"{config.data.name}, forgetting {request}, seed {config.seed}"
+            plot_curves(results, run.path / f"forgetting-{slug(request)}.png", title)
+    return found
+
+
+def _served(
+    study: Study,
+    run: RunFolder,
+    request: str,
+    name: str,
+    observer: Observer,
+    store: ResultStore | None,
+) -> dict[str, Any]:
+    """The result of one method for one request: from the store, or made now."""
+    texts = study.options.get(name, ())
+    options = make_method(name, texts).options.model_dump(mode="json")
+    key = result_key(run.config(), request, name, options)
+    known = store.get(key) if store else None
+    if known is not None:
+        return known
+    result = unlearn(run.path, request, name, texts, observer, track=True)
+    return store.put(key, result) if store else result
+
+
+def compared(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The results with their gaps to Retrain and the best possible stop, where Retrain is there."""
+    retrain = next((r for r in results if r["method"] == "retrain"), None)
+    if retrain is None:
+        return list(results)
+    return [
+        result
+        | gaps(result, retrain)
+        | {
+            "distance": distance(result, retrain),
+            "best_stop": best_stop(result["curve"], retrain),
+        }
+        for result in results
+    ]
+
+
+def _started(folder: Path) -> bool:
+    """Whether a run was begun here; anything else at this path is left to `learn` to refuse."""
+    return (folder / "run.json").is_file()
+
+
+def _last_domain(run: RunFolder) -> str:
+    domains = list(dict.fromkeys(client["domain"] for client in run.facts()["clients"]))
+    if len(domains) < 2:
+        raise UserError(
+            f"{run.path} has a single domain", "Say whom to forget: --forget client:ID."
+        )
+    return f"domain:{domains[-1]}"

@@ -1,0 +1,457 @@
+"""FOUL's rounds: ask for deltas, match them, try how far to go, step."""
+
+import math
+import time
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import numpy as np
+
+from foul.client.compress import Precision, decode, encode
+from foul.config.schema import LearningConfig
+from foul.federation.federation import QuorumError, RoundLog
+from foul.federation.ledger import Cost
+from foul.federation.messages import ClientInfo, Numbers, Tensors, join_groups
+from foul.matching import gram_matrix, match, weighted_sum
+from foul.models import DEPLOYED, part_of
+from foul.unlearning.foul.evidence import Evidence
+from foul.unlearning.foul.options import FoulOptions
+from foul.unlearning.foul.radius import POINTS, aim_for, choose_radius
+from foul.unlearning.foul.standin import Counts, StandIn, on_the_line
+from foul.unlearning.method import Case, Method, MethodState
+from foul.unlearning.requirements import Requirements
+
+UNUSED = "V.logvar."
+"""V's log variance serves reconstruction only: no answer depends on it."""
+
+
+class Foul(Method[FoulOptions]):
+    """Match the clients' deltas of V on the server, so that the update agrees with retain clients
+    and conflicts with forget clients, just as far as a model that never saw these would be.
+
+    Only the scope changes; everything else is frozen and its outputs are computed once.
+    """
+
+    name: ClassVar[str] = "foul"
+    requirements: ClassVar[Requirements] = Requirements(
+        forget_online=True, individual_updates=True, l2u=True
+    )
+
+    def __init__(self, options: FoulOptions) -> None:
+        super().__init__(options)
+        self._ready: set[str] | None = None
+
+    @property
+    def needs(self) -> Requirements:
+        if not self.options.departed:
+            return self.requirements
+        return replace(self.requirements, forget_online=False, stored_deltas=True)
+
+    def start(self, case: Case) -> MethodState:
+        """Send the frozen parts once; clients keep their outputs."""
+        state = MethodState(dict(case.learned))
+        state.numbers = {
+            "frozen": key_of(self._frozen(case, state)),
+            # What clients keep between rounds belongs to this attempt alone.
+            "session": uuid4().hex,
+            "estimates": {},
+        }
+        self._ready = set()
+        self._freeze(case, state, 0)
+        if self._unseen_domains(case):
+            state.extra = StandIn(case, self.options).start()
+        return state
+
+    def step(self, case: Case, state: MethodState) -> dict[str, Any]:
+        # A round that fails half way leaves the state as it was.
+        draft = replace(
+            state,
+            tensors=dict(state.tensors),
+            extra=dict(state.extra),
+            numbers=deepcopy(state.numbers),
+        )
+        record = self._step(case, draft)
+        vars(state).update(vars(draft))
+        return record
+
+    def _step(self, case: Case, state: MethodState) -> dict[str, Any]:
+        began, number = time.perf_counter(), state.round + 1
+        self._freeze(case, state, number)
+        replies, scope = Replies(number), self._scope(case, state)
+        self._collect(case, state, replies, case.request.retain, scope, "cross_entropy")
+        if self.options.matching and not self.options.departed:
+            loss = "bounded" if self.options.forget == "bounded" else "cross_entropy"
+            start = scope
+            if self.options.forget_from == "centre":
+                start = added(scope, self._centre(case, replies))
+            self._collect(case, state, replies, case.request.forget, start, loss)
+        evidence = Evidence(replies.scores, case.request)
+        if number == 1:
+            state.numbers["before"] = evidence.to_dict()
+        record: dict[str, Any] = {
+            # Of the model that this round started from.
+            "validation_accuracy": evidence.accuracy("retain", "validation"),
+            **evidence.to_dict(),
+            "losses": {},
+        }
+        if self.options.controlled:
+            record |= self._aim(case, state, evidence, number)
+        extra = state.extra
+        reason = self._spoiled(state, evidence)
+        if reason:
+            # The evidence is about the model this round started from: the one before is kept.
+            state.tensors |= state.extra
+            extra = {}
+        else:
+            update, told = self._update(case, state, replies, number)
+            record |= told
+            extra = state.extra if self.options.controlled else scope
+            state.tensors |= added(scope, update)
+        state.round, state.extra = number, extra
+        state.finished = reason or self._finished(state, evidence)
+        return record | {"seconds": time.perf_counter() - began, **replies.log.to_dict()}
+
+    # Asking clients
+
+    def _freeze(self, case: Case, state: MethodState, number: int) -> None:
+        """Send the frozen parts to those who have not got them: all, or who was away before."""
+        asked = self._asked(case)
+        settings: Numbers = {"frozen": state.numbers["frozen"], "splits": ["train", "validation"]}
+        if self._ready is None:
+            # Resumed by another process: do they still have what they were sent?
+            self._ready = set()
+            self._ask_freeze(case, asked, {}, settings, number)
+        missing = [client for client in asked if client.id not in self._ready]
+        if missing:
+            frozen = encode(self._frozen(case, state), self._frozen_precision)
+            self._ask_freeze(case, missing, frozen, settings, number)
+
+    def _ask_freeze(
+        self,
+        case: Case,
+        clients: Sequence[ClientInfo],
+        tensors: Tensors,
+        settings: Numbers,
+        number: int,
+    ) -> None:
+        assert self._ready is not None
+        try:
+            for reply in case.federation.ask(
+                "freeze",
+                clients,
+                tensors,
+                settings,
+                round=number,
+                stage=self.name,
+                log=RoundLog(),
+            ):
+                if reply.numbers["ready"]:
+                    self._ready.add(reply.client)
+        except QuorumError:
+            # Later it is the round itself that counts who is there.
+            if number == 0:
+                raise
+
+    def _asked(self, case: Case) -> Sequence[ClientInfo]:
+        return case.request.retain if self.options.departed else case.federation.clients
+
+    def _collect(
+        self,
+        case: Case,
+        state: MethodState,
+        replies: "Replies",
+        clients: Sequence[ClientInfo],
+        scope: Tensors,
+        loss: str,
+    ) -> None:
+        forget = clients is case.request.forget
+        log = RoundLog()
+        for reply in case.federation.ask(
+            "unlearn",
+            clients,
+            encode(scope, self._downwards),
+            self._settings(case, state, replies.number, loss, forget),
+            round=replies.number,
+            stage=self.name,
+            log=log,
+            like=encode(scope, self.options.precision),
+        ):
+            told = decode(reply.tensors)
+            # In the scope's order: sums over coordinates must not depend on how tensors travelled.
+            replies.deltas[reply.client] = {name: told[name] for name in scope}
+            replies.weights[reply.client] = reply.numbers["samples"]
+            replies.scores[reply.client] = reply.numbers["scores"]
+        replies.log.answered += log.answered
+        replies.log.failures |= log.failures
+        replies.log.costs |= log.costs
+
+    @property
+    def _downwards(self) -> Precision:
+        """8 bits are enough for deltas, not for weights."""
+        return "bfloat16" if self.options.precision == "int8" else self.options.precision
+
+    @property
+    def _frozen_precision(self) -> Precision:
+        """Frozen weights keep more digits than weights that change."""
+        return "float32" if self.options.precision == "float32" else "float16"
+
+    def _settings(
+        self, case: Case, state: MethodState, number: int, loss: str, forget: bool
+    ) -> Numbers:
+        options = self.options
+        learning = LearningConfig(
+            batch_size=options.batch_size,
+            momentum=options.momentum,
+            weight_decay=0.0,
+        )
+        return {
+            "frozen": state.numbers["frozen"],
+            "session": state.numbers["session"],
+            # How well training data is answered is asked of forget clients alone.
+            "splits": ["train", "validation"] if forget else ["validation"],
+            "scope": list(options.scope),
+            "loss": loss,
+            "epochs": options.epochs,
+            "min_steps": options.min_steps,
+            "rate": options.rate,
+            "rate_scale": self._rate_scale(number),
+            "precision": options.precision,
+            "learning": learning.model_dump(mode="json", include=set(_LOCAL)),
+            "seed": case.federation.seed,
+        }
+
+    def _rate_scale(self, number: int) -> float:
+        """Half a cosine from 1 to `final_rate` over the planned rounds."""
+        done = min(1.0, (number - 1) / max(1, self.options.rounds - 1))
+        final = self.options.final_rate
+        return final + (1 - final) * 0.5 * (1 + math.cos(math.pi * done))
+
+    def _scope(self, case: Case, state: MethodState) -> Tensors:
+        return {
+            name: tensor
+            for name, tensor in state.tensors.items()
+            if part_of(name) in self.options.scope
+            and name not in case.buffers
+            and not name.startswith(UNUSED)
+        }
+
+    def _frozen(self, case: Case, state: MethodState) -> Tensors:
+        """What is deployed and does not change: V's running statistics are fixed too."""
+        scope = self._scope(case, state)
+        return {
+            name: tensor
+            for name, tensor in case.learned.items()
+            if part_of(name) in DEPLOYED and name not in scope and not name.startswith(UNUSED)
+        }
+
+    # The update
+
+    def _update(
+        self, case: Case, state: MethodState, replies: "Replies", number: int
+    ) -> tuple[Tensors, dict[str, Any]]:
+        """The step of this round, and what to note of it."""
+        if self.options.departed:
+            scope = self._scope(case, state)
+            for client in case.request.forget:
+                kept = case.deltas[client.id]
+                replies.deltas[client.id] = {name: kept[name] for name in scope}
+                replies.weights[client.id] = client.samples["train"]
+        clients, rows, shares = replies.sorted()
+        forget = np.array([client in case.request.forget_ids for client in clients])
+        options = self.options.matching_options()
+        gram = gram_matrix(rows).values
+        centre = match(gram, forget, replace(options, kappa=0.0), shares)
+        matching = match(gram, forget, options, shares) if forget.any() else centre
+        self._record_flops(case, len(rows), sum(t.numel() for t in rows[0].values()))
+        told: dict[str, Any] = {
+            "matching": {
+                "gap": matching.relative_gap,
+                "flag": matching.flag,
+                "weights": dict(zip(clients, matching.weights.tolist(), strict=True)),
+                "cosines": dict(zip(clients, matching.cosines.tolist(), strict=True)),
+            }
+        }
+        rate = self.options.server_rate
+        if not self.options.controlled:
+            return weighted_sum(rate * matching.weights, rows), told
+        middle = weighted_sum(rate * centre.weights, rows)
+        way = weighted_sum(rate * (matching.weights - centre.weights), rows)
+        accuracies = self._probe(case, state, middle, way, number)
+        share, expected = choose_radius(POINTS, accuracies, state.numbers["aim"])
+        state.numbers["expected"] = expected
+        told |= {"radius": share * self.options.kappa, "tried": accuracies, "expected": expected}
+        return {name: middle[name] + share * way[name] for name in middle}, told
+
+    def _centre(self, case: Case, replies: "Replies") -> Tensors:
+        """The step that the retain clients alone would make."""
+        _, rows, shares = replies.sorted()
+        options = replace(self.options.matching_options(), kappa=0.0)
+        centre = match(gram_matrix(rows).values, np.zeros(len(rows), bool), options, shares)
+        return weighted_sum(self.options.server_rate * centre.weights, rows)
+
+    def _record_flops(self, case: Case, clients: int, numbers: int) -> None:
+        """Products of all pairs, and the sums of the centre and of the way from it."""
+        flops = clients * (clients + 1) * numbers + 4 * clients * numbers
+        case.federation.ledger.record(self.name, Cost(flops_server=flops))
+
+    def _probe(
+        self, case: Case, state: MethodState, middle: Tensors, way: Tensors, number: int
+    ) -> list[float]:
+        """Forget accuracy at each point, as the forget clients tried it."""
+        centre = added({name: state.tensors[name] for name in middle}, middle)
+        tensors = join_groups(
+            {
+                "centre": encode(centre, self._downwards),
+                "way": encode(way, self.options.precision),
+            }
+        )
+        settings: Numbers = {
+            "frozen": state.numbers["frozen"],
+            "points": list(POINTS),
+            "samples": self.options.probe,
+        }
+        correct, samples = np.zeros(len(POINTS)), 0
+        for reply in case.federation.ask(
+            "probe",
+            case.request.forget,
+            tensors,
+            settings,
+            round=number,
+            stage=self.name,
+            log=RoundLog(),
+        ):
+            correct += reply.numbers["correct"]
+            samples += reply.numbers["samples"]
+        return [float(share) for share in correct / max(1, samples)]
+
+    # Where to, and when to stop
+
+    def _unseen_domains(self, case: Case) -> list[str]:
+        """Forgotten domains of which no retain client has held-out samples left."""
+        if not self.options.controlled or self.options.target is not None:
+            return []
+        known = {c.domain for c in case.request.retain if c.samples.get("validation", 0)}
+        return sorted({client.domain for client in case.request.forget} - known)
+
+    def _aim(
+        self, case: Case, state: MethodState, evidence: Evidence, number: int
+    ) -> dict[str, Any]:
+        """Estimate the target, and set this round's aim on the way to it."""
+        told: dict[str, Any] = {}
+        unseen = self._unseen_domains(case)
+        if unseen and number <= self.options.standin_rounds:
+            standin = StandIn(case, self.options)
+            state.extra, _ = standin.round(state.extra, number, self.name)
+            # At the beginning, half way and at the end: scoring costs traffic too.
+            if number in {1, (self.options.standin_rounds + 1) // 2, self.options.standin_rounds}:
+                told["standin"] = self._estimate(case, state, standin, number)
+        if number == 1:
+            for domain in {client.domain for client in case.request.forget} - set(unseen):
+                state.numbers["estimates"][domain] = evidence.held_out(domain)
+        target = self.options.target
+        if target is None:
+            estimates = state.numbers["estimates"]
+            known = [c for c in case.request.forget if c.domain in estimates]
+            target = weighted_mean(
+                [estimates[c.domain] for c in known], [c.samples["train"] for c in known]
+            )
+        before = state.numbers["before"]["forget_train"]
+        ramp = round(self.options.ramp * self.options.rounds)
+        state.numbers["target"] = target
+        state.numbers["aim"] = aim_for(before, min(target, before), number, ramp)
+        return told | {"target": target, "aim": state.numbers["aim"]}
+
+    def _estimate(
+        self, case: Case, state: MethodState, standin: StandIn, number: int
+    ) -> dict[str, float]:
+        """Score the stand-in and note what follows; answers its accuracies."""
+        domains, retain = standin.scores(state.extra, number, self.name)
+        learned = self._learned(case, state)
+        for domain, counts in domains.items():
+            state.numbers["estimates"][domain] = on_the_line(
+                counts, retain, learned, self.options.slope
+            )
+        shares = {domain: counts.share for domain, counts in domains.items()}
+        return {"retain": retain.share, **shares}
+
+    def _learned(self, case: Case, state: MethodState) -> Counts:
+        """The learned model's answers on the retain clients' held-out samples."""
+        share = state.numbers["before"].get("retain_validation", 0.0)
+        samples = sum(client.samples.get("validation", 0) for client in case.request.retain)
+        return Counts(round(share * samples), samples)
+
+    def _spoiled(self, state: MethodState, evidence: Evidence) -> str:
+        """Why the last step must be taken back: not steered, it cost retain clients too much."""
+        if self.options.controlled or state.round == 0:
+            return ""
+        lost = self._lost(state, evidence)
+        if lost <= self.options.delta:
+            return ""
+        return (
+            f"the next step cost retain clients {lost:.3f} of validation accuracy, "
+            f"more than {self.options.delta:.3f}"
+        )
+
+    def _lost(self, state: MethodState, evidence: Evidence) -> float:
+        now = evidence.accuracy("retain", "validation")
+        before = state.numbers["before"].get("retain_validation")
+        return before - now if before is not None and now is not None else 0.0
+
+    def _finished(self, state: MethodState, evidence: Evidence) -> str:
+        options, done = self.options, state.round
+        if done < options.rounds:
+            return ""
+        if not options.controlled:
+            return f"all {options.rounds} rounds done"
+        lost = self._lost(state, evidence)
+        if lost > options.delta and done < options.rounds + options.extra:
+            return ""
+        reached = (
+            f"forget accuracy {state.numbers['expected']:.3f}, target {state.numbers['target']:.3f}"
+        )
+        if lost > options.delta:
+            return f"the limit of {done} rounds; {reached}; retain clients lost {lost:.3f}"
+        return f"{reached}, after {done} rounds"
+
+
+class Replies:
+    """What one round's clients answered."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.deltas: dict[str, Tensors] = {}
+        self.weights: dict[str, float] = {}
+        self.scores: dict[str, Numbers] = {}
+        self.log = RoundLog()
+
+    def sorted(self) -> tuple[list[str], list[Tensors], list[float]]:
+        """Clients in the order of their names, their deltas and their numbers of samples."""
+        clients = sorted(self.deltas)
+        return clients, [self.deltas[c] for c in clients], [self.weights[c] for c in clients]
+
+
+_LOCAL = ("batch_size", "momentum", "weight_decay")
+"""What a client must know of how to descend."""
+
+
+def added(one: Tensors, other: Tensors) -> Tensors:
+    """The sums of the tensors of equal names."""
+    return {name: tensor + other[name] for name, tensor in one.items()}
+
+
+def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    """The mean with these weights; the plain one if all are 0."""
+    return float(np.average(values, weights=weights if sum(weights) else None))
+
+
+def key_of(tensors: Tensors) -> str:
+    """A hash of names and values."""
+    digest = blake2b(digest_size=12)
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,142 @@
+"""What can be chosen about FOUL, and the paper's choices."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from foul.client.compress import Precision
+from foul.config.schema import Section
+from foul.matching import MatchingOptions
+
+
+class FoulOptions(Section):
+    """How FOUL unlearns."""
+
+    rounds: int = Field(default=7, ge=1)
+    """Planned rounds; local rates fall over them."""
+    extra: int = Field(default=2, ge=0)
+    """Further rounds while retain validation accuracy is below the learned model's by more than
+    `delta`."""
+    scope: tuple[Literal["V", "head"], ...] = Field(default=("V", "head"), min_length=1)
+    """The parts that travel and change."""
+    matching: bool = True
+    """Stage (1)+(2); off: stage (1), FedAvg of the scope over retain clients."""
+    forget: Literal["bounded", "negated"] = "bounded"
+    """What forget clients send: the delta of a bounded unlearning loss, or of cross-entropy (the
+    paper), which then counts with a minus."""
+    forget_from: Literal["round", "centre"] = "centre"
+    """Where forget clients start: from the model of the round (the paper), or from where the retain
+    clients' mean would lead, which is what their deltas must then conflict with."""
+    anchor: Literal["retain", "all"] = "retain"
+    """Whose mean the update stays close to; `all` is the paper's."""
+    normalise: Literal["none", "retain_mean"] = "retain_mean"
+    """Bring all deltas to the retain clients' mean norm."""
+    simplex: Literal["split", "joint"] = "split"
+    """Retain and forget weights sum to 1 each (the proof), or together (the theorem)."""
+    radius: Literal["kappa", "sqrt_kappa"] = "kappa"
+    """The proof's radius, or the theorem's."""
+    radius_of: Literal["anchor", "mean_norm"] = "mean_norm"
+    """What kappa is a share of: the anchor's norm (the paper), or the deltas' mean norm."""
+    kappa: float = Field(default=1.0, ge=0)
+    """Radius of the ball around the anchor; with `control`, the largest one."""
+    beta: float = Field(default=1.0, gt=0)
+    """Weight of the forget clients in the matching."""
+    rescale: bool = False
+    """Divide the update by 1 + kappa^2, as the authors do."""
+    server_rate: float = Field(default=1.0, gt=0)
+    """Step eta_g along the update."""
+    epochs: float = Field(default=0.5, gt=0)
+    """Local epochs on the cached outputs of the frozen parts."""
+    min_steps: int = Field(default=6, ge=1)
+    """At least so many local steps, however few samples a client has."""
+    rate: float = Field(default=0.08, gt=0)
+    """Local learning rate."""
+    final_rate: float = Field(default=0.25, gt=0, le=1)
+    """Share of the rate that is left in the last round, after half a cosine; 1: constant."""
+    batch_size: int = Field(default=32, ge=2)
+    """Samples per local step."""
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    """Momentum of the local SGD."""
+    precision: Precision = "int8"
+    """How deltas travel (int8 with error feedback). The scope itself goes down in 16 bits then."""
+    control: bool = True
+    """Choose the radius of each round so that forget accuracy lands on what a model that never saw
+    the data would have: forget clients try some radii. Off: always kappa."""
+    target: float | None = Field(default=None, ge=0, le=1)
+    """The forget accuracy to land on, instead of an estimate."""
+    ramp: float = Field(default=0.5, ge=0, le=1)
+    """Share of the rounds over which forget accuracy is led down to the target."""
+    probe: int = Field(default=128, ge=1)
+    """Samples with which each forget client tries a radius."""
+    standin_rounds: int = Field(default=6, ge=1)
+    """Rounds of the stand-in: a small network trained from scratch over the retain clients beside
+    the first rounds, from which the never-seen accuracy of a whole domain is estimated."""
+    standin_width: float = Field(default=0.25, gt=0, le=4)
+    """Width of the stand-in."""
+    standin_epochs: float = Field(default=2.0, gt=0)
+    """Local epochs of the stand-in per round."""
+    standin_rate: float = Field(default=0.1, gt=0)
+    """Local learning rate of the stand-in."""
+    slope: float = Field(default=0.75, ge=0)
+    """How much of the large model's advantage on retain data (in logits) is expected on data that
+    neither saw."""
+    delta: float = Field(default=0.02, ge=0)
+    """Largest accepted loss of retain validation accuracy."""
+    departed: bool = False
+    """The forget clients are gone: their last update of the learning stage, if the run kept it
+    (federation.keep_deltas), counts with a minus; nothing can then be tried or estimated."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "FoulOptions":
+        if self.departed and self.target is not None:
+            raise ValueError("target needs forget clients that can be asked; leave departed off")
+        if self.forget_from == "centre" and self.anchor == "all":
+            raise ValueError(
+                "forget_from=centre needs anchor=retain: the mean of all is unknown while forget "
+                "clients have not answered"
+            )
+        return self
+
+    @property
+    def controlled(self) -> bool:
+        return self.control and self.matching and not self.departed
+
+    def matching_options(self) -> MatchingOptions:
+        return MatchingOptions(
+            kappa=self.kappa,
+            simplex=self.simplex,
+            radius=self.radius,
+            radius_of=self.radius_of,
+            beta=self.beta,
+            forget="negated" if self.departed else self.forget,
+            anchor=self.anchor,
+            normalise=self.normalise,
+            rescale=self.rescale,
+        )
+
+
+def paper_options(as_printed: bool = False) -> FoulOptions:
+    """The paper's form: V alone, all clients' mean as anchor, negated deltas, no normalisation,
+    kappa 0.5, eta_g 0.2, nothing steered. `as_printed` takes the theorem literally: one simplex,
+    sqrt(kappa)."""
+    return FoulOptions(
+        rounds=10,
+        extra=0,
+        scope=("V",),
+        forget="negated",
+        forget_from="round",
+        anchor="all",
+        normalise="none",
+        radius_of="anchor",
+        kappa=0.5,
+        server_rate=0.2,
+        epochs=2.0,
+        min_steps=1,
+        rate=0.02,
+        final_rate=1.0,
+        precision="float32",
+        control=False,
+        delta=1.0,
+        simplex="joint" if as_printed else "split",
+        radius="sqrt_kappa" if as_printed else "kappa",
+    )

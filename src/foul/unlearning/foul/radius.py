@@ -1,0 +1,33 @@
+"""How far to go from the centre of the ball: read off what the forget clients tried."""
+
+from collections.abc import Sequence
+
+POINTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
+"""Shares of kappa that forget clients try."""
+
+
+def choose_radius(
+    points: Sequence[float], accuracies: Sequence[float], aim: float
+) -> tuple[float, float]:
+    """The smallest share of the radius at which forget accuracy falls to `aim`, and the accuracy
+    expected there, by linear interpolation between the points that were tried.
+
+    Already at or below `aim` without any radius: 0. Nowhere low enough: the point of least
+    accuracy, the nearest of several.
+    """
+    if accuracies[0] <= aim:
+        return points[0], accuracies[0]
+    for place in range(1, len(points)):
+        before, after = accuracies[place - 1], accuracies[place]
+        if after <= aim:
+            share = (before - aim) / (before - after)
+            return points[place - 1] + share * (points[place] - points[place - 1]), aim
+    least = min(range(len(points)), key=lambda place: accuracies[place])
+    return points[least], accuracies[least]
+
+
+def aim_for(before: float, target: float, round: int, ramp: int) -> float:
+    """Forget accuracy to aim for in this round (from 1): down to the target in equal steps."""
+    if ramp <= 0:
+        return target
+    return target + (before - target) * max(0.0, 1 - round / ramp)

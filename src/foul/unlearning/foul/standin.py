@@ -1,0 +1,124 @@
+r"""What accuracy would a model have that never saw the forgotten domain?
+
+Nobody knows without retraining. A stand-in answers: a small network, trained from scratch over the
+retain clients alone. It is worse than the large model everywhere, but models that are better on
+data they know are better on data they do not know, along a line in logits ("accuracy on the
+line"). From the stand-in's forget accuracy :math:`f_s`, its held-out retain accuracy :math:`r_s`
+and the learned model's :math:`r`:
+
+.. math:: \lambda(\hat f) = \lambda(f_s) + m (\lambda(r) - \lambda(r_s)), \quad
+          \lambda(p) = \log (p / (1 - p))
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from foul.client.compress import Precision, encode
+from foul.config.schema import LearningConfig, ModelConfig, SupervisedConfig
+from foul.federation.federation import RoundLog
+from foul.federation.messages import Tensors, join_groups, take_group
+from foul.learning.rounds import LearningState, learning_round
+from foul.models import DEPLOYED, build_network, part_of
+from foul.unlearning.foul.options import FoulOptions
+from foul.unlearning.method import Case
+
+PRECISION: Precision = "bfloat16"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Correct answers among samples."""
+
+    correct: int = 0
+    samples: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(self.correct + other.correct, self.samples + other.samples)
+
+    @property
+    def share(self) -> float:
+        return self.correct / max(1, self.samples)
+
+    @property
+    def logit(self) -> float:
+        """Of the share of correct answers, kept finite by half an answer on either side."""
+        return math.log((self.correct + 0.5) / (self.samples - self.correct + 0.5))
+
+
+def on_the_line(forget: Counts, retain: Counts, learned: Counts, slope: float) -> float:
+    """The estimate of the module's formula; without held-out retain samples, the stand-in's own
+    forget accuracy."""
+    gain = learned.logit - retain.logit if retain.samples and learned.samples else 0.0
+    return 1 / (1 + math.exp(-(forget.logit + slope * gain)))
+
+
+class StandIn:
+    """The stand-in of a case: its make, its rounds and its scores. Its state is in tensors."""
+
+    def __init__(self, case: Case, options: FoulOptions) -> None:
+        self._case, self._options = case, options
+        self.model = ModelConfig(
+            backbone="small", norm="group", width=options.standin_width, decoder_channels=4
+        )
+        self._learning = LearningConfig(
+            objective="supervised",
+            rounds=options.standin_rounds,
+            patience=0,
+            server_momentum=0.7,
+            batch_size=options.batch_size,
+            supervised=SupervisedConfig(epochs=options.standin_epochs, rate=options.standin_rate),
+        )
+
+    def start(self) -> Tensors:
+        """A fresh network's tensors, as the state of round 0."""
+        case = self._case
+        net = build_network(self.model, case.classes, case.image_size, case.federation.seed)
+        deployed = {n: t for n, t in net.state_dict().items() if part_of(n) in DEPLOYED}
+        return join_groups({"model": deployed})
+
+    def round(self, state: Tensors, number: int, stage: str) -> tuple[Tensors, dict[str, Any]]:
+        """One round over the retain clients: the new state, and the round's record."""
+        learning = LearningState(
+            take_group(state, "model"), take_group(state, "velocity"), number - 1
+        )
+        record = learning_round(
+            self._case.federation,
+            self._learning,
+            learning,
+            self._case.request.retain,
+            frozenset(),
+            stage,
+            self.model,
+            PRECISION,
+        )
+        return join_groups({"model": learning.tensors, "velocity": learning.velocity}), record
+
+    def scores(self, state: Tensors, number: int, stage: str) -> tuple[dict[str, Counts], Counts]:
+        """Counts per forgotten domain over all samples of its forget clients, and over the retain
+        clients' held-out samples."""
+        request = self._case.request
+        domains: dict[str, Counts] = {}
+        for client, counts in self._ask(state, number, stage, True).items():
+            domain = next(c.domain for c in request.forget if c.id == client)
+            domains[domain] = domains.get(domain, Counts()) + counts
+        retain = self._ask(state, number, stage, False)
+        return domains, sum(retain.values(), Counts())
+
+    def _ask(self, state: Tensors, number: int, stage: str, forget: bool) -> dict[str, Counts]:
+        splits = ["train", "validation"] if forget else ["validation"]
+        request = self._case.request
+        return {
+            reply.client: sum(
+                (Counts(s["correct"], s["samples"]) for s in reply.numbers.values()), Counts()
+            )
+            for reply in self._case.federation.ask(
+                "evaluate",
+                request.forget if forget else request.retain,
+                encode(take_group(state, "model"), PRECISION),
+                {"splits": splits, "model": self.model.model_dump(mode="json")},
+                round=number,
+                stage=stage,
+                log=RoundLog(),
+            )
+        }

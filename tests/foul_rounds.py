@@ -1,0 +1,62 @@
+"""Rounds of FOUL on a case, and the sums they are compared with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from forget_cases import engine_of
+
+from foul.client.compress import decode
+from foul.federation.messages import Reply, Request, Tensors
+from foul.unlearning import Case, Foul, FoulOptions, MethodState
+
+Pairs = Sequence[tuple[Request, Reply]]
+PLAIN: dict[str, Any] = {
+    "precision": "float32",
+    "batch_size": 8,
+    "epochs": 1.0,
+    "min_steps": 1,
+    "delta": 1.0,
+    "control": False,
+}
+
+
+def foul(**values: object) -> Foul:
+    """FOUL in full precision with a fixed radius; keywords change its options."""
+    return Foul(FoulOptions.model_validate(PLAIN | values))
+
+
+def rounds(case: Case, method: Foul, count: int = 99) -> tuple[MethodState, list[dict[str, Any]]]:
+    """At most so many rounds from the beginning."""
+    state, records = method.start(case), list[dict[str, Any]]()
+    while not state.finished and len(records) < count:
+        records.append(method.step(case, state))
+    return state, records
+
+
+def asked(case: Case, task: str | None = None) -> set[str]:
+    """Clients that a request for this task, or any, was sent to."""
+    crossed = engine_of(case).crossed
+    return {request.client for request, _ in crossed if task in (None, request.task)}
+
+
+def of_role(case: Case, pairs: Pairs, forget: bool) -> Pairs:
+    """What crossed between the server and the forget (or the retain) clients."""
+    return [pair for pair in pairs if (pair[0].client in case.request.forget_ids) == forget]
+
+
+def mean_of(replies: Pairs) -> Tensors:
+    """The mean of the deltas by numbers of samples, in double precision."""
+    total = sum(reply.numbers["samples"] for _, reply in replies)
+    mean: Tensors = {}
+    for _, reply in replies:
+        for name, delta in decode(reply.tensors).items():
+            share = delta.double() * (reply.numbers["samples"] / total)
+            mean[name] = mean[name] + share if name in mean else share
+    return mean
+
+
+def close(one: Tensors, other: Tensors, tolerance: float = 1e-6) -> None:
+    assert one.keys() == other.keys()
+    for name in one:
+        torch.testing.assert_close(one[name].double(), other[name].double(), rtol=0, atol=tolerance)

@@ -1,0 +1,71 @@
+import pytest
+from pydantic import ValidationError
+
+from foul.matching import MatchingOptions
+from foul.unlearning import Foul, FoulOptions, paper_options
+
+
+@pytest.mark.parametrize(
+    ("values", "controlled"),
+    [
+        ({}, True),
+        ({"control": False}, False),
+        ({"matching": False}, False),
+        ({"departed": True}, False),
+    ],
+)
+def test_only_forget_clients_that_can_be_asked_steer(
+    values: dict[str, object], controlled: bool
+) -> None:
+    assert FoulOptions.model_validate(values).controlled == controlled
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"departed": True, "target": 0.5}, "leave departed off"),
+        ({"anchor": "all"}, "forget_from=centre needs anchor=retain"),
+        ({"target": 1.5}, "less than or equal to 1"),
+        ({"min_steps": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        FoulOptions.model_validate(values)
+
+
+def test_the_paper_steers_nothing() -> None:
+    """V alone, all clients' mean as anchor, negated deltas, one radius."""
+    options = paper_options()
+    assert not options.controlled
+    assert options.scope == ("V",)
+    assert (options.kappa, options.server_rate) == (0.5, 0.2)
+    assert options.matching_options() == MatchingOptions(
+        kappa=0.5,
+        simplex="split",
+        radius="kappa",
+        radius_of="anchor",
+        forget="negated",
+        anchor="all",
+        normalise="none",
+        rescale=False,
+    )
+    assert paper_options(as_printed=True).matching_options().simplex == "joint"
+    assert paper_options(as_printed=True).matching_options().radius == "sqrt_kappa"
+
+
+def test_stored_updates_count_with_a_minus_whatever_forget_says() -> None:
+    for forget in ("bounded", "negated"):
+        options = FoulOptions.model_validate({"forget": forget, "departed": True})
+        assert options.matching_options().forget == "negated"
+        assert options.matching_options().sign == -1
+    assert FoulOptions().matching_options().sign == 1
+
+
+def test_what_is_needed_depends_on_who_is_there() -> None:
+    online, departed = Foul(FoulOptions()).needs, Foul(FoulOptions(departed=True)).needs
+    assert online == Foul.requirements
+    assert (online.forget_online, online.stored_deltas) == (True, False)
+    assert (departed.forget_online, departed.stored_deltas) == (False, True)
+    assert online.l2u
+    assert departed.l2u

@@ -1,0 +1,87 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foul.unlearning.foul.radius import POINTS, aim_for, choose_radius
+
+shares = st.integers(0, 128).map(lambda hits: hits / 128)
+accuracies = st.lists(shares, min_size=len(POINTS), max_size=len(POINTS))
+falling = accuracies.map(lambda values: sorted(values, reverse=True))
+
+
+def between(values: list[float], place: float) -> float:
+    """The broken line through the points at this place."""
+    for i in range(1, len(POINTS)):
+        if place <= POINTS[i]:
+            part = (place - POINTS[i - 1]) / (POINTS[i] - POINTS[i - 1])
+            return values[i - 1] + part * (values[i] - values[i - 1])
+    raise AssertionError(place)
+
+
+@given(falling, shares)
+def test_the_accuracy_at_the_chosen_radius_is_the_aim(values: list[float], aim: float) -> None:
+    radius, expected = choose_radius(POINTS, values, aim)
+    assert POINTS[0] <= radius <= POINTS[-1]
+    assert between(values, radius) == pytest.approx(expected)
+    # Nothing lower than the first and nothing beyond the last point can be had.
+    assert expected == pytest.approx(max(values[-1], min(values[0], aim)))
+
+
+@given(accuracies, shares)
+def test_it_is_the_smallest_radius_that_does(values: list[float], aim: float) -> None:
+    """However the accuracies wander."""
+    radius, expected = choose_radius(POINTS, values, aim)
+    assert POINTS[0] <= radius <= POINTS[-1]
+    assert between(values, radius) == pytest.approx(expected)
+    nearer = [v for p, v in zip(POINTS, values, strict=True) if p < radius]
+    if min(values) <= aim:
+        assert expected <= aim
+        assert all(value > aim for value in nearer)
+    else:
+        assert expected == min(values)
+        assert all(value > expected for value in nearer)
+
+
+@given(accuracies, shares)
+def test_what_is_low_enough_already_needs_no_radius(values: list[float], aim: float) -> None:
+    radius, expected = choose_radius(POINTS, [min(values[0], aim), *values[1:]], aim)
+    assert (radius, expected) == (0.0, min(values[0], aim))
+
+
+@pytest.mark.parametrize(
+    ("values", "aim", "radius", "expected"),
+    [
+        ([1.0, 0.8, 0.4, 0.2, 0.1, 0.0], 0.6, 0.1875, 0.6),
+        ([0.9, 0.7, 0.7, 0.7, 0.7, 0.7], 0.5, 0.125, 0.7),
+        ([0.9, 0.9, 0.8, 0.6, 0.7, 0.6], 0.5, 0.5, 0.6),
+        ([0.3, 0.2, 0.1, 0.0, 0.0, 0.0], 0.5, 0.0, 0.3),
+        ([0.8, 0.9, 0.8, 0.7, 0.6, 0.5], 0.5, 1.0, 0.5),
+    ],
+)
+def test_radii_worked_out_by_hand(
+    values: list[float], aim: float, radius: float, expected: float
+) -> None:
+    assert choose_radius(POINTS, values, aim) == pytest.approx((radius, expected))
+
+
+def test_the_points_go_from_none_to_all_of_kappa() -> None:
+    assert POINTS[0] == 0
+    assert POINTS[-1] == 1
+    assert list(POINTS) == sorted(set(POINTS))
+
+
+def test_the_aim_falls_in_equal_steps() -> None:
+    aims = [aim_for(0.9, 0.5, number, 4) for number in (1, 2, 3, 4, 5, 99)]
+    assert aims == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.5, 0.5])
+    assert aim_for(0.9, 0.5, 1, 0) == 0.5
+
+
+@given(shares, shares, st.integers(1, 50), st.integers(0, 40))
+def test_the_aim_stays_between_where_it_was_and_the_target(
+    before: float, target: float, number: int, ramp: int
+) -> None:
+    aim = aim_for(before, target, number, ramp)
+    assert min(before, target) <= aim + 1e-12
+    assert aim - 1e-12 <= max(before, target)
+    if number >= ramp:
+        assert aim == target

@@ -1,0 +1,155 @@
+import math
+
+import pytest
+import torch
+from factories import same_bits
+from forget_cases import MakeCase, engine_of, repainted
+from foul_rounds import asked, foul
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foul.client.compress import decode, encode
+from foul.data import ClientData, to_float
+from foul.federation.messages import Tensors, payload_bytes, take_group
+from foul.models import DEPLOYED, DisentangledNet, build_network, part_of
+from foul.unlearning import Case, FoulOptions
+from foul.unlearning.foul.standin import Counts, StandIn, on_the_line
+
+OPTIONS = FoulOptions(batch_size=8, standin_rounds=2, standin_epochs=0.5)
+
+
+@st.composite
+def counts(draw: st.DrawFn, least: int = 1, most: int = 10**6) -> Counts:
+    samples = draw(st.integers(least, most))
+    return Counts(draw(st.integers(0, samples)), samples)
+
+
+def logit(share: float) -> float:
+    return math.log(share / (1 - share))
+
+
+def smoothed(of: Counts) -> float:
+    """The share of correct answers with half a sample more of either kind."""
+    return (of.correct + 0.5) / (of.samples + 1)
+
+
+@given(counts(), counts(), counts(), st.floats(0, 0.6))
+def test_the_estimate_is_on_the_line(
+    forget: Counts, retain: Counts, learned: Counts, slope: float
+) -> None:
+    estimate = on_the_line(forget, retain, learned, slope)
+    # However extreme the counts are.
+    assert 0 < estimate < 1
+    gain = logit(smoothed(learned)) - logit(smoothed(retain))
+    expected = logit(smoothed(forget)) + slope * gain
+    assert logit(estimate) == pytest.approx(expected, abs=1e-6, rel=1e-2)
+
+
+def test_an_estimate_worked_out_by_hand() -> None:
+    """Odds 1 of the stand-in; retain odds of 9 instead of 1, at slope 1/2: 3 to 1."""
+    estimate = on_the_line(Counts(50, 100), Counts(50, 100), Counts(90, 100), 0.5)
+    assert estimate == pytest.approx(math.sqrt(90.5 / 10.5) / (1 + math.sqrt(90.5 / 10.5)))
+    assert estimate == pytest.approx(0.75, abs=0.01)
+
+
+@given(counts(), counts(), st.floats(0, 2), st.booleans())
+def test_without_held_out_samples_it_is_the_stand_ins_own_accuracy(
+    forget: Counts, other: Counts, slope: float, retain: bool
+) -> None:
+    pair = (Counts(), other) if retain else (other, Counts())
+    assert on_the_line(forget, *pair, slope) == pytest.approx(smoothed(forget))
+
+
+def test_counts_add_up() -> None:
+    total = sum([Counts(1, 2), Counts(3, 6)], Counts())
+    assert (total, total.share, Counts().share) == (Counts(4, 8), 0.5, 0.0)
+
+
+def train(case: Case, rounds: int = 2) -> tuple[StandIn, Tensors]:
+    standin = StandIn(case, OPTIONS)
+    state = standin.start()
+    for number in range(1, rounds + 1):
+        state, _ = standin.round(state, number, "standin")
+    return standin, state
+
+
+def test_it_starts_from_scratch_with_what_is_deployed(case_for: MakeCase) -> None:
+    case = case_for()
+    start = take_group(StandIn(case, OPTIONS).start(), "model")
+    assert {part_of(name) for name in start} == set(DEPLOYED)
+    # Drawn from the federation's seed alone, whatever was learned.
+    fresh = build_network(StandIn(case, OPTIONS).model, 3, 16, 0).state_dict()
+    assert same_bits(start, {name: fresh[name] for name in start})
+
+
+def test_it_is_blind_to_what_is_forgotten(
+    case_for: MakeCase, tiny_clients: tuple[ClientData, ...]
+) -> None:
+    cases = {
+        domain: case_for(clients=repainted(tiny_clients, domain)) for domain in ("", "east", "west")
+    }
+    states = {domain: train(case)[1] for domain, case in cases.items()}
+    assert asked(cases[""]) == {client.id for client in cases[""].request.retain}
+    assert {request.task for request, _ in engine_of(cases[""]).crossed} == {"learn"}
+    assert same_bits(states[""], states["east"])
+    # The test would notice: a retain domain's pixels do matter.
+    assert not same_bits(states[""], states["west"])
+    assert not same_bits(states[""], StandIn(cases[""], OPTIONS).start())
+
+
+def test_inside_foul_too_no_forget_client_trains_it(
+    case_for: MakeCase, tiny_clients: tuple[ClientData, ...]
+) -> None:
+    trained = []
+    for clients in (tiny_clients, repainted(tiny_clients, "east")):
+        case = case_for(clients=clients)
+        method = foul(rounds=2, control=True, standin_rounds=2, standin_epochs=0.5)
+        state = method.start(case)
+        method.step(case, state)
+        method.step(case, state)
+        retain = {client.id for client in case.request.retain}
+        assert asked(case, "learn") == retain
+        assert asked(case, "evaluate") == retain | case.request.forget_ids
+        trained.append(state.extra)
+    assert same_bits(*trained)
+
+
+def test_it_travels_in_half_the_bytes_and_is_counted(case_for: MakeCase) -> None:
+    case = case_for()
+    standin, state = train(case)
+    standin.scores(state, 2, "standin")
+    crossed = engine_of(case).crossed
+    cost = case.federation.ledger.total("standin")
+    assert cost.bytes_down == sum(payload_bytes(r.tensors, r.settings) for r, _ in crossed) > 0
+    assert cost.bytes_up == sum(payload_bytes(r.tensors, r.numbers) for _, r in crossed) > 0
+    assert cost.flops_client == sum(reply.flops for _, reply in crossed) > 0
+    for request, reply in crossed:
+        for tensor in (*request.tensors.values(), *reply.tensors.values()):
+            assert tensor.dtype == torch.bfloat16
+
+
+def test_scores_are_its_answers_to_all_forget_and_held_out_retain_samples(
+    case_for: MakeCase, tiny_clients: tuple[ClientData, ...]
+) -> None:
+    case = case_for("domain:east,west")
+    standin, state = train(case)
+    domains, retain = standin.scores(state, 2, "standin")
+    net = DisentangledNet(standin.model, 3, 16)
+    sent = decode(encode(take_group(state, "model"), "bfloat16"))
+    net.load_state_dict(net.state_dict() | sent)
+
+    def correct(clients: list[ClientData], *splits: str) -> Counts:
+        total = Counts()
+        for client in clients:
+            for split in splits:
+                samples = getattr(client, split)
+                images, labels = samples.batch(torch.arange(len(samples)))
+                with torch.no_grad():
+                    hits = int((net.eval()(to_float(images)).argmax(1) == labels).sum())
+                total += Counts(hits, len(samples))
+        return total
+
+    of = {d: [c for c in tiny_clients if c.domain == d] for d in ("east", "west", "north", "south")}
+    assert domains == {d: correct(of[d], "train", "validation") for d in ("east", "west")}
+    assert retain == correct(of["north"] + of["south"], "validation")
+    assert (domains["east"].samples, retain.samples) == (60, 12)
