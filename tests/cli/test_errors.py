@@ -18,6 +18,7 @@ from .conftest import Foul
 
 COMMANDS = [
     (),
+    ("run",),
     ("learn",),
     ("unlearn",),
     ("methods",),
@@ -47,7 +48,7 @@ def test_every_command_explains_itself(foul: Foul, command: tuple[str, ...], opt
 
 def test_the_help_teaches(foul: Foul) -> None:
     out = foul("--help").out
-    for text in ("foul learn digits --out runs/first", "ROOT/DOMAIN/CLASS", "foul config schema"):
+    for text in ("foul run digits --out runs/first", "ROOT/DOMAIN/CLASS", "foul config schema"):
         assert text in out
     assert "--resume" in foul("learn", "--help").out
 

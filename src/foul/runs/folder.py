@@ -148,7 +148,7 @@ class RunFolder:
                 raise UserError(
                     f"{self.path} is in use by another process", "Wait for it to end."
                 ) from None
-            for folder in (self.path, self.checkpoints, self.models):
+            for folder in (self.path, self.checkpoints, self.models, self.deltas):
                 remove_leftovers(folder)
             yield
 

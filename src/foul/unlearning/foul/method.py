@@ -93,7 +93,8 @@ class Foul(Method[FoulOptions]):
         if number == 1:
             state.numbers["before"] = evidence.to_dict()
         record: dict[str, Any] = {
-            # Of the model that this round started from.
+            # Of the model that this round started from; forget clients may have started from the
+            # centre, and then tell of that.
             "validation_accuracy": evidence.accuracy("retain", "validation"),
             **evidence.to_dict(),
             "losses": {},
@@ -157,7 +158,8 @@ class Foul(Method[FoulOptions]):
                 raise
 
     def _asked(self, case: Case) -> Sequence[ClientInfo]:
-        return case.request.retain if self.options.departed else case.federation.clients
+        alone = self.options.departed or not self.options.matching
+        return case.request.retain if alone else case.federation.clients
 
     def _collect(
         self,
@@ -342,6 +344,7 @@ class Foul(Method[FoulOptions]):
     ) -> dict[str, Any]:
         """Estimate the target, and set this round's aim on the way to it."""
         told: dict[str, Any] = {}
+        before = state.numbers["before"]["forget_train"]
         unseen = self._unseen_domains(case)
         if unseen and number <= self.options.standin_rounds:
             standin = StandIn(case, self.options)
@@ -351,15 +354,18 @@ class Foul(Method[FoulOptions]):
                 told["standin"] = self._estimate(case, state, standin, number)
         if number == 1:
             for domain in {client.domain for client in case.request.forget} - set(unseen):
-                state.numbers["estimates"][domain] = evidence.held_out(domain)
+                held_out = evidence.held_out(domain)
+                if held_out is not None:
+                    state.numbers["estimates"][domain] = held_out
         target = self.options.target
         if target is None:
             estimates = state.numbers["estimates"]
             known = [c for c in case.request.forget if c.domain in estimates]
-            target = weighted_mean(
-                [estimates[c.domain] for c in known], [c.samples["train"] for c in known]
-            )
-        before = state.numbers["before"]["forget_train"]
+            target = before
+            if known:
+                target = weighted_mean(
+                    [estimates[c.domain] for c in known], [c.samples["train"] for c in known]
+                )
         ramp = round(self.options.ramp * self.options.rounds)
         state.numbers["target"] = target
         state.numbers["aim"] = aim_for(before, min(target, before), number, ramp)

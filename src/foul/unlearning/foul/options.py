@@ -14,7 +14,7 @@ class FoulOptions(Section):
 
     rounds: int = Field(default=7, ge=1)
     """Planned rounds; local rates fall over them."""
-    extra: int = Field(default=2, ge=0)
+    extra: int = Field(default=3, ge=0)
     """Further rounds while retain validation accuracy is below the learned model's by more than
     `delta`."""
     scope: tuple[Literal["V", "head"], ...] = Field(default=("V", "head"), min_length=1)
@@ -77,7 +77,7 @@ class FoulOptions(Section):
     """Local epochs of the stand-in per round."""
     standin_rate: float = Field(default=0.1, gt=0)
     """Local learning rate of the stand-in."""
-    slope: float = Field(default=0.75, ge=0)
+    slope: float = Field(default=0.75, ge=0, le=5)
     """How much of the large model's advantage on retain data (in logits) is expected on data that
     neither saw."""
     delta: float = Field(default=0.02, ge=0)
@@ -90,6 +90,12 @@ class FoulOptions(Section):
     def _fits_together(self) -> "FoulOptions":
         if self.departed and self.target is not None:
             raise ValueError("target needs forget clients that can be asked; leave departed off")
+        if self.departed and not self.matching:
+            raise ValueError("departed=true has deltas to match; leave matching on")
+        if self.rescale and self.controlled:
+            raise ValueError(
+                "rescale would shorten the radius that was chosen; set control=false"
+            )
         if self.forget_from == "centre" and self.anchor == "all":
             raise ValueError(
                 "forget_from=centre needs anchor=retain: the mean of all is unknown while forget "

@@ -1,0 +1,100 @@
+"""What each choice of FOUL contributes: one change at a time, on one learned model.
+
+    foul run digits --out runs/ablation --methods none,retrain --forget domain:plain ...
+    python benchmarks/ablation.py runs/ablation --results benchmarks/results/ablation-digits.json
+
+The run must have been retrained for every request, so that distances can be told. Results are kept
+by a hash of what made them: stopped, the same command goes on.
+"""
+
+import argparse
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from foul.cli.output import print_table
+from foul.evaluation.gaps import distance, gaps
+from foul.experiments.store import ResultStore, result_key
+from foul.runs.folder import RunFolder
+from foul.runs.results import read_results
+from foul.unlearning.methods import make_method
+from foul.unlearning.stage import unlearn
+
+VARIANTS: dict[str, tuple[str, list[str]]] = {
+    "foul": ("foul", []),
+    "target known (Retrain's FA)": ("foul", ["target=RETRAIN"]),
+    "forget clients start with the round": ("foul", ["forget_from=round"]),
+    "always the full radius": ("foul", ["control=false", "delta=1"]),
+    "no ramp": ("foul", ["ramp=0"]),
+    "scope V alone": ("foul", ["scope=['V']"]),
+    "scope head alone": ("foul", ["scope=['head']"]),
+    "negated deltas": ("foul", ["forget=negated"]),
+    "deltas as they are": ("foul", ["normalise=none"]),
+    "radius of the anchor": ("foul", ["radius_of=anchor"]),
+    "joint simplex": ("foul", ["simplex=joint"]),
+    "16 bits upwards": ("foul", ["precision=bfloat16"]),
+    "32 bits": ("foul", ["precision=float32"]),
+    "stage (1)": ("foul", ["matching=false"]),
+    "foul-paper": ("foul-paper", []),
+    "foul-printed": ("foul-printed", []),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0] if __doc__ else "")
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    arguments = parser.parse_args()
+    run, store = RunFolder.open(arguments.run), ResultStore(arguments.results)
+    retrained = {r["forget"]: r for r in read_results(run.results_file) if r["method"] == "retrain"}
+    with tempfile.TemporaryDirectory() as scratch:
+        # The variants must not overwrite the run's own results.
+        copy = Path(shutil.copytree(run.path, Path(scratch) / "run"))
+        table = [_row(copy, name, retrained, store) for name in VARIANTS]
+    if arguments.json:
+        print(json.dumps(table, indent=2))
+        return
+    keys = list(table[0])
+    print_table(
+        f"Ablation, mean over {', '.join(retrained)}",
+        keys,
+        [[_shown(row[key]) for key in keys] for row in table],
+    )
+
+
+def _row(
+    run: Path, name: str, retrained: dict[str, dict[str, Any]], store: ResultStore
+) -> dict[str, Any]:
+    """Means over the requests of one variant."""
+    pairs = []
+    for request, reference in retrained.items():
+        method, texts = VARIANTS[name]
+        texts = [text.replace("RETRAIN", str(reference["fa"])) for text in texts]
+        options = make_method(method, texts).options.model_dump(mode="json")
+        key = result_key(RunFolder.open(run).config(), request, method, options)
+        result = store.get(key) or store.put(key, unlearn(run, request, method, texts))
+        pairs.append((result, reference))
+    told = [gaps(result, reference) for result, reference in pairs]
+    return {
+        "variant": name,
+        "|FA gap|": mean(abs(gap["fa_gap"]) for gap in told),
+        "RA gap": mean(gap["ra_gap"] for gap in told),
+        "TA gap": mean(gap["ta_gap"] for gap in told),
+        "|AUC gap|": mean(abs(gap["mia_auc_gap"]) for gap in told),
+        "off by": mean(distance(*pair) for pair in pairs),
+        "rounds": mean(result["rounds"] for result, _ in pairs),
+        "bytes": mean(gap["bytes_share"] for gap in told),
+        "FLOPs": mean(gap["flops_share"] for gap in told),
+    }
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.3f}" if abs(value) < 1 else f"{value:.1f}"
+
+
+if __name__ == "__main__":
+    main()
