@@ -9,7 +9,7 @@ export OMP_WAIT_POLICY := PASSIVE
 .PHONY: help install demo test test-slow lint format clean
 
 help:
-	@echo "make demo       learn on the embedded digits, with a live display (runs/demo)"
+	@echo "make demo       learn on the embedded digits, forget a domain, compare (runs/demo)"
 	@echo "make test       all tests that need only Python"
 	@echo "make test-slow  tests with real processes"
 	@echo "make lint       ruff and mypy"
@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	rm -rf runs/demo
-	$(BIN)/foul learn digits --out runs/demo
+	$(BIN)/foul run digits --out runs/demo
 
 test: $(STAMP)
 	$(BIN)/pytest

@@ -90,7 +90,9 @@ def test_answers_of_the_map_are_counted(
 @pytest.mark.parametrize("name", ["moments", "probed"])
 def test_what_was_sent_stays_as_it_is(net: DisentangledNet, worker: Worker, name: str) -> None:
     sent = snapshot(net)
-    codes = int(ask(worker, "moments", sent, "east-0", part="K", split="test").tensors["gram"].shape[0])
+    codes = int(
+        ask(worker, "moments", sent, "east-0", part="K", split="test").tensors["gram"].shape[0]
+    )
     if name == "probed":
         sent["probe"] = torch.ones(codes, 3, dtype=torch.float64)
     before = {key: tensor.clone() for key, tensor in sent.items()}

@@ -9,9 +9,9 @@ from foul.evaluation.gaps import best_stop, distance, gaps
 fractions = st.floats(0, 1)
 costs = st.integers(0, 10**12)
 figures = st.fixed_dictionaries(
-    {name: fractions for name in ("fa", "ra", "ta", "mia_auc")} | {"bytes": costs, "flops": costs}
+    dict.fromkeys(("fa", "ra", "ta", "mia_auc"), fractions) | {"bytes": costs, "flops": costs}
 )
-points = st.fixed_dictionaries({name: fractions for name in ("fa", "ra", "ta")})
+points = st.fixed_dictionaries(dict.fromkeys(("fa", "ra", "ta"), fractions))
 Figures = dict[str, Any]
 
 

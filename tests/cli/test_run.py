@@ -1,0 +1,153 @@
+import json
+from pathlib import Path
+
+import pytest
+from small_runs import small_config
+
+from foul.cli.run import show_comparison
+from foul.config.load import config_to_toml
+
+from .conftest import Foul
+
+FIGURES = {"method", "fa", "ra", "ta", "mia_auc", "rounds", "bytes", "flops", "seconds"}
+SHORT = ("foul:rounds=1", "foul:extra=0", "foul:standin_rounds=1", "foul:batch_size=8")
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """A setting of two clients and one round, as a file."""
+    config = small_config(
+        data__domains=["east", "north"], clients__per_domain=1, learning__rounds=1
+    )
+    path = tmp_path / "tiny.toml"
+    path.write_text(config_to_toml(config))
+    return path
+
+
+def test_the_whole_story(foul: Foul, tiny: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ("run", tiny, *SHORT, "-m", "none, foul,retrain", "-o", out)
+    outcome = foul(*arguments)
+    assert outcome.code == 0, outcome.err
+    for text in ("FA %", "RA %", "TA %", "MIA", "rounds", "MB", "GFLOP", "off by"):
+        assert text in outcome.out
+    assert f"{out}: forgetting domain:north" in outcome.out
+    for row in ("learned", "foul", "retrain"):
+        assert row in outcome.out
+    assert "after 1 rounds" in outcome.out or "the limit of 1 rounds" in outcome.out
+    assert "The best stop would have been round " in outcome.out
+    assert str(out / "results.json") in outcome.out
+    assert "1/1" in outcome.err
+    files = {file: file.stat().st_mtime_ns for file in out.glob("models/*.safetensors")}
+    assert len(files) == 4
+    # The second call does nothing again, and says the same.
+    again = foul(*arguments, "-q")
+    assert (again.code, again.err) == (0, "")
+    assert again.out == outcome.out
+    assert {file: file.stat().st_mtime_ns for file in out.glob("models/*.safetensors")} == files
+
+
+def test_json_is_the_list_of_results(foul: Foul, tiny: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ("run", tiny, "--methods", "none,retrain", "--out", out, "-f", "domain:east")
+    results = foul(*arguments, "--json").json
+    assert [result["method"] for result in results] == ["none", "retrain"]
+    for result in results:
+        assert set(result) >= FIGURES
+        assert result["forget"] == "domain:east"
+    assert results == json.loads((out / "results.json").read_text())
+    assert foul(*arguments, "--json").json == results
+
+
+def test_settings_and_options_go_where_they_belong(foul: Foul, tiny: Path, tmp_path: Path) -> None:
+    arguments = (tiny, "learning.rounds=2", "continue:rounds=3", "retrain:rounds=1", "seed=6")
+    results = foul(
+        *("run", *arguments, "-m", "continue,retrain", "-o", tmp_path / "out", "--json")
+    ).json
+    assert [(r["method"], r["rounds"], r["seed"]) for r in results] == [
+        *(("continue", 3, 6), ("retrain", 1, 6))
+    ]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["rounds"] == 2
+
+
+def test_a_store_serves_another_folder(foul: Foul, tiny: Path, tmp_path: Path) -> None:
+    arguments = ("run", tiny, "-m", "none,retrain", "--json", "--store", tmp_path / "s.json")
+    first = foul(*arguments, "-o", tmp_path / "one").json
+    assert len(json.loads((tmp_path / "s.json").read_text())) == 2
+    assert foul(*arguments, "-o", tmp_path / "two").json == first
+    models = [file.name for file in (tmp_path / "two" / "models").iterdir()]
+    assert models == ["learned.safetensors"]
+
+
+def test_several_seeds_are_told_apart(foul: Foul, tiny: Path, tmp_path: Path) -> None:
+    outcome = foul("run", tiny, "-m", "none", "--seeds", 2, "-o", tmp_path / "out", "-q")
+    assert outcome.code == 0, outcome.err
+    for text in ("method (seed)", "learned (0)", "learned (1)"):
+        assert text in outcome.out
+    assert outcome.out.count("forgetting domain:north") == 1
+
+
+def test_the_folder_is_named_after_the_configuration(
+    foul: Foul, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert foul("run", tiny, "-m", "none", "-q").code == 0
+    assert (tmp_path / "runs" / "tiny" / "results.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-m", "none,retrian"), "Did you mean 'retrain'?"),
+        (("foul:kapa=1", "-m", "foul"), "Did you mean 'kappa'?"),
+        (("foul:kappa=-1", "-m", "foul"), "greater than or equal to 0"),
+        (("foul:kappa", "-m", "foul"), "is not key=value"),
+        (("learning.ronds=1",), "Did you mean 'learning.rounds'?"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    foul: Foul, tiny: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    outcome = foul("run", tiny, *arguments, "-o", tmp_path / "out")
+    assert message in outcome.error()
+    assert outcome.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [tiny]
+
+
+@pytest.mark.parametrize(
+    ("request_text", "message"),
+    [
+        ("domain:eest", "Did you mean 'east'?"),
+        ("east", "domain:NAME or client:ID"),
+        ("domain:east,north", "forgets all 2 clients"),
+    ],
+)
+def test_a_bad_request_is_one_line(
+    foul: Foul, tiny: Path, tmp_path: Path, request_text: str, message: str
+) -> None:
+    outcome = foul("run", tiny, "-f", request_text, "-m", "none", "-q", "-o", tmp_path / "out")
+    assert message in outcome.error()
+    assert outcome.err.count("\n") == 1
+
+
+def test_no_seeds_are_wrong_usage(foul: Foul, tiny: Path, tmp_path: Path) -> None:
+    outcome = foul("run", tiny, "--seeds", 0, "-o", tmp_path / "out")
+    assert outcome.code == 2
+    assert "Traceback" not in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_table_shows_each_figure_once(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {
+        **{"method": "none", "forget": "domain:a", "seed": 0, "fa": 0.125, "ra": 0.5, "ta": 0.75},
+        **{"mia_auc": 0.5125, "rounds": 7, "bytes": 1_500_000, "flops": 42e9, "seconds": 3.2},
+    }
+    close = row | {"method": "foul", "distance": 1.26, "stopped": "because", "best_stop": None}
+    show_comparison(Path("place"), [row, close])
+    out = capsys.readouterr().out
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines()]
+    figures = ["12.5", "50.0", "75.0", "0.512", "7", "1.5", "42", "3"]
+    assert ["learned", *figures, "-"] in cells
+    assert ["foul", *figures, "1.3"] in cells
+    assert "foul: because.\n" in out
