@@ -72,7 +72,7 @@ def test_sums_are_those_of_the_codes(
 def test_answers_of_the_map_are_counted(
     net: DisentangledNet, worker: Worker, tiny_clients: tuple[ClientData, ...], part: str
 ) -> None:
-    counted = set()
+    counted: set[int] = set()
     for client in tiny_clients[:3]:
         codes, labels = latents(net, client.test, part)
         generator = torch.Generator().manual_seed(len(counted))

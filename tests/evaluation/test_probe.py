@@ -111,7 +111,6 @@ def test_a_client_that_is_gone_is_left_out(
         linear_probe(away.federation, away.learned, away.request.forget)
 
 
-@pytest.mark.xfail(reason="an empty split fails in the task: nothing to concatenate")
 def test_without_test_samples_there_is_no_accuracy(
     make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
 ) -> None:

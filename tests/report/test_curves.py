@@ -80,7 +80,10 @@ def test_more_methods_than_colours(tmp_path: Path) -> None:
 def test_results_without_a_curve_are_left_out(
     tmp_path: Path, drawn: list[tuple[str, list[float], list[float]]]
 ) -> None:
-    plain = [{"method": "none", "fa": 1.0, "ra": 1.0}, {"method": "continue", "curve": []}]
+    plain: list[dict[str, Any]] = [
+        {"method": "none", "fa": 1.0, "ra": 1.0},
+        {"method": "continue", "curve": []},
+    ]
     plot_curves([*plain, result("foul", 1.0, 0.5)], tmp_path / "a.png", "x")
     assert {label for label, _, _ in drawn} == {"foul"}
     pixels(tmp_path / "a.png")
@@ -92,7 +95,6 @@ def test_retrain_alone(tmp_path: Path, drawn: list[tuple[str, list[float], list[
     pixels(tmp_path / "a.png")
 
 
-@pytest.mark.xfail(reason=NOTHING_TO_NAME, raises=UserWarning)
 @pytest.mark.parametrize("results", [[], [{"method": "retrain", "fa": 0.5, "ra": 0.5}]])
 def test_nothing_but_a_level_line(tmp_path: Path, results: list[dict[str, Any]]) -> None:
     plot_curves(results, tmp_path / "a.png", "x")

@@ -11,6 +11,7 @@ from foul.cli.arguments import split_config
 from foul.cli.output import JSON_OPTION, percent, print_json, print_table
 from foul.cli.progress import ProgressDisplay
 from foul.config import load_config
+from foul.errors import UserError
 from foul.experiments.store import ResultStore
 from foul.experiments.study import METHODS, Study, run_study
 
@@ -71,6 +72,7 @@ def run(
     place = out or Path("runs") / Path(name).stem
     with ProgressDisplay(quiet) as display:
         names = [method.strip() for method in methods.split(",") if method.strip()]
+        _refuse_idle_options(options, names)
         study = Study(chosen, forget or (), names, seeds, options)
         known = ResultStore(store) if store else None
         results = run_study(study, place, display, known, shlex.join(sys.argv))
@@ -116,6 +118,16 @@ def _best(result: dict[str, Any]) -> str:
     if not best:
         return ""
     return f" The best stop would have been round {best['round']} with FA {percent(best['fa'])}."
+
+
+def _refuse_idle_options(options: dict[str, list[str]], methods: list[str]) -> None:
+    """Options of a method that does not run are a mistake that nobody would notice."""
+    for name in options:
+        if name not in methods:
+            raise UserError(
+                f"There are options for '{name}', which this run does not use",
+                f"It runs {', '.join(methods)}; choose with --methods.",
+            )
 
 
 def _split_options(texts: list[str]) -> tuple[list[str], dict[str, list[str]]]:

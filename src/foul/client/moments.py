@@ -38,7 +38,11 @@ def _codes(context: TaskContext) -> tuple[Tensor, Tensor]:
     samples: Samples = getattr(context.data, context.settings["split"])
     net = context.net.eval()
     encoder = {"K": net.K, "V": net.V}[context.settings["part"]]
-    codes, targets = [], []
+    encoder_size = net.head.in_features - net.xi.in_features
+    size = net.xi.in_features if context.settings["part"] == "K" else encoder_size
+    # Beginning with nothing, so that a client without samples answers with zeros.
+    codes = [torch.empty(0, size + 1, dtype=torch.float64)]
+    targets = [torch.empty(0, dtype=torch.int64)]
     with torch.inference_mode():
         for rows in ordered_batches(len(samples), EVALUATION_BATCH):
             images, labels = samples.batch(rows)

@@ -32,11 +32,15 @@ def linear_probe(
     sent = {n: t for n, t in tensors.items() if part_of(n) in DEPLOYED}
     settings: Numbers = {"part": part, "split": "train"}
     sums: Tensors = {}
+    fitted = 0
     for reply in federation.ask(
         "moments", clients, sent, settings, round=0, stage="evaluation", log=RoundLog()
     ):
+        fitted += reply.numbers["samples"]
         for name, value in reply.tensors.items():
             sums[name] = sums[name] + value if name in sums else value
+    if not fitted:
+        return None
     correct = samples = 0
     for reply in federation.ask(
         "probed",

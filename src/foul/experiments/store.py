@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from foul.config.schema import Config
+from foul.errors import UserError
 from foul.runs.atomic import write_text
+from foul.runs.results import read_json
 
 _ELSEWHERE = ("device", "workers", "threads", "tensorboard")
 """Settings of the machine: they change how fast a result comes, not what it is."""
@@ -24,21 +26,26 @@ def result_key(config: Config, forget: str, method: str, options: dict[str, Any]
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
+def slim(result: dict[str, Any]) -> dict[str, Any]:
+    """A result without what belongs to its run folder."""
+    return {name: value for name, value in result.items() if name not in _BULK}
+
+
 class ResultStore:
     """A JSON file of results by key, written after each of them."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.results: dict[str, dict[str, Any]] = (
-            json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        )
+        self.results: dict[str, dict[str, Any]] = read_json(file) if file.is_file() else {}
+        if not isinstance(self.results, dict):
+            raise UserError(f"{file} does not hold results by key", "Choose another --store.")
 
     def get(self, key: str) -> dict[str, Any] | None:
         return self.results.get(key)
 
     def put(self, key: str, result: dict[str, Any]) -> dict[str, Any]:
         """Keep a result without its bulk; answers what is kept."""
-        kept = {name: value for name, value in result.items() if name not in _BULK}
+        kept = slim(result)
         self.results[key] = kept
         self.file.parent.mkdir(parents=True, exist_ok=True)
         write_text(self.file, json.dumps(self.results, indent=1) + "\n")

@@ -8,7 +8,7 @@ from typing import Any
 from foul.config.schema import Config
 from foul.errors import UserError
 from foul.evaluation.gaps import best_stop, distance, gaps
-from foul.experiments.store import ResultStore, result_key
+from foul.experiments.store import ResultStore, result_key, slim
 from foul.federation.observer import Observer
 from foul.learning.stage import learn
 from foul.names import slug
@@ -16,6 +16,7 @@ from foul.report.curves import plot_curves
 from foul.runs.folder import RunFolder
 from foul.runs.results import add_results
 from foul.unlearning.methods import make_method
+from foul.unlearning.request import ForgetRequest
 from foul.unlearning.stage import unlearn
 
 METHODS = ("none", "foul-paper", "foul", "continue", "retrain")
@@ -58,9 +59,7 @@ def run_study(
         UserError: an unknown method or request, or `out` holds something else.
     """
     observer, out = observer or Observer(), Path(out)
-    for name in study.methods:
-        # Before an hour of learning, not after it.
-        make_method(name, study.options.get(name, ()))
+    check(study)
     found: list[dict[str, Any]] = []
     for number in range(study.seeds):
         config = study.config.model_copy(update={"seed": study.config.seed + number})
@@ -75,6 +74,20 @@ def run_study(
             title = f"{config.data.name}, forgetting {request}, seed {config.seed}"
             plot_curves(results, run.path / f"forgetting-{slug(request)}.png", title)
     return found
+
+
+def check(study: Study) -> None:
+    """Refuse what can be seen to be wrong before an hour of learning, not after it.
+
+    Raises:
+        UserError: an unknown method or option, or a request that is none.
+    """
+    for name in study.methods:
+        make_method(name)
+    for name, texts in study.options.items():
+        make_method(name, texts)
+    for request in study.forget:
+        ForgetRequest.split(request)
 
 
 def _served(
@@ -93,7 +106,7 @@ def _served(
     if known is not None:
         return known
     result = unlearn(run.path, request, name, texts, observer, track=True)
-    return store.put(key, result) if store else result
+    return store.put(key, result) if store else slim(result)
 
 
 def compared(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -118,7 +131,9 @@ def _started(folder: Path) -> bool:
 
 
 def _last_domain(run: RunFolder) -> str:
-    domains = list(dict.fromkeys(client["domain"] for client in run.facts()["clients"]))
+    """The last domain as the configuration orders them, else by name."""
+    present = sorted({client["domain"] for client in run.facts()["clients"]})
+    domains = [name for name in run.config().data.domains if name in present] or present
     if len(domains) < 2:
         raise UserError(
             f"{run.path} has a single domain", "Say whom to forget: --forget client:ID."

@@ -38,7 +38,8 @@ def plot_curves(results: Sequence[dict[str, Any]], path: Path, title: str) -> No
         axis.set_ylim(-2, 102)
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].legend(frameon=False, fontsize=8)
+    if drawn:
+        axes[0].legend(frameon=False, fontsize=8)
     figure.suptitle(f"{title} (dotted: Retrain's end)", fontsize=10)
     content = BytesIO()
     figure.savefig(content, dpi=150, format="png")

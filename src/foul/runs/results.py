@@ -19,18 +19,33 @@ def read_results(file: Path) -> list[Result]:
     """
     if not file.is_file():
         return []
+    listed = read_json(file)
+    if not isinstance(listed, list) or not all(isinstance(result, dict) for result in listed):
+        raise UserError(f"{file} does not hold a list of results", "Move it away.")
+    return listed
+
+
+def read_json(file: Path) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        UserError: it is not JSON.
+    """
     try:
-        listed = json.loads(file.read_text(encoding="utf-8"))
+        return json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{file} is not valid JSON ({error})", "Delete it.") from error
-    return list(listed)
 
 
 def add_results(file: Path, new: Iterable[Result]) -> None:
-    """Add results; one of the same method, request and seed is replaced."""
-    added = list(new)
-    replaced = {_key(result) for result in added}
-    kept = [result for result in read_results(file) if _key(result) not in replaced]
+    """Add results; one of the same method, request and seed is replaced, or completed if its options
+    were the same."""
+    there = {_key(result): result for result in read_results(file)}
+    added = []
+    for result in new:
+        old = there.pop(_key(result), {})
+        added.append((old if old.get("options") == result.get("options") else {}) | result)
+    kept = list(there.values())
     write_text(file, json.dumps([*kept, *added], indent=1) + "\n")
 
 

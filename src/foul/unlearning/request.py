@@ -20,13 +20,12 @@ class ForgetRequest:
     def forget_ids(self) -> frozenset[str]:
         return frozenset(client.id for client in self.forget)
 
-    @classmethod
-    def parse(cls, text: str, clients: Sequence[ClientInfo]) -> "ForgetRequest":
-        """`domain:NAME`, `client:ID`, or several of them (`domain:A,B` or `client:x,y`).
+    @staticmethod
+    def split(text: str) -> tuple[str, list[str]]:
+        """`domain` or `client`, and the names.
 
         Raises:
-            UserError: an unknown client or domain (with the nearest known one), everyone, or
-                nobody.
+            UserError: the text is no request, or names nobody.
         """
         kind, separator, names = text.partition(":")
         wanted = [name.strip() for name in names.split(",") if name.strip()]
@@ -37,6 +36,17 @@ class ForgetRequest:
             )
         if not wanted:
             raise UserError(f"'{text}' forgets nobody", f"Name at least one {kind}.")
+        return kind, wanted
+
+    @classmethod
+    def parse(cls, text: str, clients: Sequence[ClientInfo]) -> "ForgetRequest":
+        """`domain:NAME`, `client:ID`, or several of them (`domain:A,B` or `client:x,y`).
+
+        Raises:
+            UserError: an unknown client or domain (with the nearest known one), everyone, or
+                nobody.
+        """
+        kind, wanted = cls.split(text)
         known = sorted({getattr(client, _FIELD[kind]) for client in clients})
         chosen = set()
         for name in wanted:

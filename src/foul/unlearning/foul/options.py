@@ -93,9 +93,7 @@ class FoulOptions(Section):
         if self.departed and not self.matching:
             raise ValueError("departed=true has deltas to match; leave matching on")
         if self.rescale and self.controlled:
-            raise ValueError(
-                "rescale would shorten the radius that was chosen; set control=false"
-            )
+            raise ValueError("rescale would shorten the radius that was chosen; set control=false")
         if self.forget_from == "centre" and self.anchor == "all":
             raise ValueError(
                 "forget_from=centre needs anchor=retain: the mean of all is unknown while forget "
