@@ -38,8 +38,8 @@ def read_json(file: Path) -> Any:
 
 
 def add_results(file: Path, new: Iterable[Result]) -> None:
-    """Add results; one of the same method, request and seed is replaced, or completed if its options
-    were the same."""
+    """Add results. One of the same method, request and seed is replaced, or completed if its
+    options were the same."""
     there = {_key(result): result for result in read_results(file)}
     added = []
     for result in new:
