@@ -47,6 +47,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0] if __doc__ else "")
     parser.add_argument("run", type=Path)
     parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--only", type=int, help="the first so many variants")
+    parser.add_argument("--forget", action="append", help="only this request; may be repeated")
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
     run, store = RunFolder.open(arguments.run), ResultStore(arguments.results)
@@ -54,7 +56,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         # The variants must not overwrite the run's own results.
         copy = Path(shutil.copytree(run.path, Path(scratch) / "run"))
-        table = [_row(copy, name, retrained, store) for name in VARIANTS]
+        table = [_row(copy, name, retrained, store) for name in list(VARIANTS)[: arguments.only]]
     if arguments.json:
         print(json.dumps(table, indent=2))
         return
