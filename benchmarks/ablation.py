@@ -52,7 +52,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
     run, store = RunFolder.open(arguments.run), ResultStore(arguments.results)
-    retrained = {r["forget"]: r for r in read_results(run.results_file) if r["method"] == "retrain"}
+    retrained = {
+        r["forget"]: r
+        for r in read_results(run.results_file)
+        if r["method"] == "retrain" and (not arguments.forget or r["forget"] in arguments.forget)
+    }
     with tempfile.TemporaryDirectory() as scratch:
         # The variants must not overwrite the run's own results.
         copy = Path(shutil.copytree(run.path, Path(scratch) / "run"))
