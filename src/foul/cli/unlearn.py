@@ -90,4 +90,4 @@ def show_results(folder: RunFolder, forget: str) -> None:
 
 
 def _idea(method: type[Any]) -> str:
-    return (method.__doc__ or "").split("\n\n")[0].strip()
+    return " ".join((method.__doc__ or "").split("\n\n")[0].split())

@@ -123,6 +123,7 @@ def _run(
         "method": name,
         "forget": case.request.text,
         "seed": case.config.seed,
+        "learned_rounds": case.learned_rounds,
         "identity": identity,
         **assess(setting.federation, state.tensors, case.request).to_dict(),
         "rounds": state.round,
