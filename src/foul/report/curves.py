@@ -18,8 +18,8 @@ def plot_curves(results: Sequence[dict[str, Any]], path: Path, title: str) -> No
     figure = Figure(figsize=(9.0, 3.8), layout="constrained")
     axes = figure.subplots(1, 2)
     panels = (("fa", "forget accuracy FA (%)"), ("ra", "retain accuracy RA (%)"))
-    # A method without rounds has nothing but its start, which the others share.
-    drawn = [r for r in results if any(point["round"] for point in r.get("curve", []))]
+    # `none` has nothing but its start, which the others share.
+    drawn = [r for r in results if r["method"] != "none" and r.get("curve")]
     for axis, (metric, label) in zip(axes, panels, strict=True):
         for number, result in enumerate(drawn):
             points = result["curve"]
