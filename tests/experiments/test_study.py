@@ -228,6 +228,15 @@ def test_an_impossible_request_is_refused_before_learning(tmp_path: Path) -> Non
     assert counting.stages == []
 
 
+@pytest.mark.parametrize("request_", ["domain:nort", "client:north-7"])
+def test_an_unknown_name_is_refused_before_learning(tmp_path: Path, request_: str) -> None:
+    seen = Counting()
+    with pytest.raises(UserError, match="There is no"):
+        run_study(study_of(forget=(request_,)), tmp_path / "out", seen)
+    assert not seen.stages
+    assert not (tmp_path / "out").exists()
+
+
 def test_options_of_an_unknown_method_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="Did you mean 'foul'"):
         run_study(study_of(methods=("none",), options={"fool": ["rounds=1"]}), tmp_path / "out")

@@ -46,3 +46,9 @@ def test_the_paper_and_the_print_differ_in_simplex_and_radius() -> None:
 def test_what_cannot_be_made_is_said(name: str, overrides: list[str], message: str) -> None:
     with pytest.raises(UserError, match=rf"(?s){message}"):
         make_method(name, overrides)
+
+
+def test_no_two_methods_have_the_same_idea() -> None:
+    ideas = [entry.idea for entry in METHODS.values()]
+    assert all(ideas)
+    assert len(set(ideas)) == len(ideas)

@@ -122,9 +122,7 @@ def prepare(
         },
     ).data
     with ProgressDisplay() as display:
-        data = load_dataset(
-            config, 0, lambda done, total: display.on_work("decoding images", done, total)
-        )
+        data = load_dataset(config, 0, display.decoded)
     rows = [[d.name, len(d.train), len(d.test)] for d in data.domains]
     needed = sum(len(d.train) + len(d.test) for d in data.domains) * config.image_size**2 * 3
     if as_json:

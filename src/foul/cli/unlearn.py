@@ -1,7 +1,7 @@
 """`foul unlearn` and `foul methods`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -55,7 +55,7 @@ def methods(as_json: Annotated[bool, JSON_OPTION] = False) -> None:
         print_json(
             {
                 name: {
-                    "idea": _idea(entry.method),
+                    "idea": entry.idea,
                     "requirements": entry.method.requirements.to_dict(),
                     "options": entry.options.model_dump(mode="json"),
                 }
@@ -66,7 +66,7 @@ def methods(as_json: Annotated[bool, JSON_OPTION] = False) -> None:
     rows = []
     for name, entry in METHODS.items():
         needs = [k.replace("_", " ") for k, v in entry.method.requirements.to_dict().items() if v]
-        rows.append([name, _idea(entry.method), ", ".join(needs) or "nothing special"])
+        rows.append([name, entry.idea, ", ".join(needs) or "nothing special"])
     print_table("Methods", ["name", "idea", "needs"], rows)
 
 
@@ -87,7 +87,3 @@ def show_results(folder: RunFolder, forget: str) -> None:
     columns = ["method", "FA %", "RA %", "TA %", "forget test %", "MIA AUC", "rounds"]
     columns += ["bytes", "GFLOP"]
     print_table(f"{folder.path}: forgetting {forget}", columns, rows)
-
-
-def _idea(method: type[Any]) -> str:
-    return " ".join((method.__doc__ or "").split("\n\n")[0].split())

@@ -67,18 +67,7 @@ class Worker:
     @property
     def clients(self) -> list[ClientInfo]:
         """What the server may know of the clients here."""
-        return [
-            ClientInfo(
-                client.id,
-                client.domain,
-                {
-                    "train": len(client.train),
-                    "validation": len(client.validation),
-                    "test": len(client.test),
-                },
-            )
-            for client in self._data.values()
-        ]
+        return [client_info(client) for client in self._data.values()]
 
     def perform(self, request: Request) -> Reply:
         """The reply to this request; a failing task becomes a reply that says why."""
@@ -127,3 +116,9 @@ class Worker:
             request.tensors,
             request.settings,
         )
+
+
+def client_info(client: ClientData) -> ClientInfo:
+    """What the server may know of a client."""
+    splits = {"train": client.train, "validation": client.validation, "test": client.test}
+    return ClientInfo(client.id, client.domain, {name: len(s) for name, s in splits.items()})

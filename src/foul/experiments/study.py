@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from foul.client.worker import client_info
 from foul.config.schema import Config
+from foul.data import build_clients, load_dataset
 from foul.errors import UserError
 from foul.evaluation.gaps import best_stop, distance, gaps
 from foul.experiments.store import ResultStore, result_key, slim
@@ -59,7 +61,7 @@ def run_study(
         UserError: an unknown method or request, or `out` holds something else.
     """
     observer, out = observer or Observer(), Path(out)
-    check(study)
+    check(study, observer)
     found: list[dict[str, Any]] = []
     for number in range(study.seeds):
         config = study.config.model_copy(update={"seed": study.config.seed + number})
@@ -76,11 +78,11 @@ def run_study(
     return found
 
 
-def check(study: Study) -> None:
+def check(study: Study, observer: Observer) -> None:
     """Refuse what can be seen to be wrong before an hour of learning, not after it.
 
     Raises:
-        UserError: an unknown method or option, or a request that is none.
+        UserError: an unknown method, option, domain or client, or a request that is none.
     """
     for name in study.methods:
         make_method(name)
@@ -88,6 +90,13 @@ def check(study: Study) -> None:
         make_method(name, texts)
     for request in study.forget:
         ForgetRequest.split(request)
+    if study.forget:
+        # Who there is depends on the data; decoded now, it is in the cache for learning.
+        config = study.config
+        data = load_dataset(config.data, config.seed, observer.decoded)
+        clients = [client_info(c) for c in build_clients(data, config.clients, config.seed)]
+        for request in study.forget:
+            ForgetRequest.parse(request, clients)
 
 
 def _served(

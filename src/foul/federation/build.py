@@ -62,7 +62,7 @@ def build(
     data: DomainSet = load_dataset(
         config.data,
         config.seed,
-        lambda done, total: observer.on_work("decoding images", done, total),
+        observer.decoded,
     )
     clients = build_clients(data, config.clients, config.seed)
     net = initial_network(config, len(data.classes), data.image_size)

@@ -1,7 +1,7 @@
 """Asking clients: who is asked, who answered, what it cost."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,11 @@ class RoundLog:
     @property
     def cost(self) -> Cost:
         return sum(self.costs.values(), Cost())
+
+    def spent(self, costs: Mapping[str, Cost]) -> None:
+        """Add what the same clients spent on another task of this round."""
+        for client, cost in costs.items():
+            self.costs[client] = self.costs.get(client, Cost()) + cost
 
     def to_dict(self) -> dict[str, Any]:
         return {

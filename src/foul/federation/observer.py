@@ -21,6 +21,10 @@ class Observer:
     def on_work(self, what: str, done: int, total: int) -> None:
         """Other long work, such as decoding images, has come this far."""
 
+    def decoded(self, done: int, total: int) -> None:
+        """So many images are decoded."""
+        self.on_work("decoding images", done, total)
+
 
 class Observers(Observer):
     """Several observers as one."""

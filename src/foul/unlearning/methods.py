@@ -26,17 +26,35 @@ class Entry:
 
     method: type[Method[Any]]
     options: Section
+    note: str = ""
+    """How it differs from the method, if it does."""
+
+    @property
+    def idea(self) -> str:
+        """In a sentence: the note, or how the method's docstring begins."""
+        return self.note or " ".join((self.method.__doc__ or "").split("\n\n")[0].split())
 
 
 METHODS: dict[str, Entry] = {
     "none": Entry(DoNothing, NoneOptions()),
     "continue": Entry(Continue, ContinueOptions()),
     "retrain": Entry(Retrain, RetrainOptions()),
-    # With the rounds that unlearning has: what the paper's tables call Retrain.
-    "retrain-matched": Entry(Retrain, RetrainOptions(rounds=FoulOptions().rounds)),
+    "retrain-matched": Entry(
+        Retrain,
+        RetrainOptions(rounds=FoulOptions().rounds),
+        "Retrain with no more rounds than FOUL takes: what the paper's tables call Retrain.",
+    ),
     "foul": Entry(Foul, FoulOptions()),
-    "foul-paper": Entry(Foul, paper_options()),
-    "foul-printed": Entry(Foul, paper_options(as_printed=True)),
+    "foul-paper": Entry(
+        Foul,
+        paper_options(),
+        "FOUL by the paper's recipe: V alone, negated deltas, the mean of all clients as anchor.",
+    ),
+    "foul-printed": Entry(
+        Foul,
+        paper_options(as_printed=True),
+        "foul-paper with its theorem taken literally: one simplex, radius sqrt(kappa).",
+    ),
 }
 
 

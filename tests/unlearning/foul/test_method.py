@@ -16,7 +16,7 @@ from foul.federation.federation import Federation, QuorumError
 from foul.federation.messages import Reply, Request, Tensors, payload_bytes, take_group
 from foul.federation.processes import ProcessEngine
 from foul.unlearning import Case, MethodState
-from foul.unlearning.foul.method import key_of, weighted_mean
+from foul.unlearning.foul.method import key_of
 from foul.unlearning.foul.radius import POINTS
 from foul.unlearning.foul.standin import StandIn
 
@@ -257,11 +257,6 @@ def test_keys_tell_tensors_apart() -> None:
     assert key_of(one) != key_of({"a": torch.ones(2), "c": torch.zeros(2)})
 
 
-def test_means_are_weighted_unless_nothing_weighs() -> None:
-    assert weighted_mean([1.0, 0.0], [1, 3]) == 0.25
-    assert weighted_mean([1.0, 0.0], [0, 0]) == 0.5
-
-
 # Where forget clients start
 
 
@@ -489,6 +484,17 @@ def test_the_stand_in_is_carried_from_round_to_round(case_for: MakeCase) -> None
         tensors, _ = standin.round(tensors, number, "alone")
     assert same_bits(state.extra, tensors)
     assert {r.round for r, _ in engine_of(case).of_task("learn")} == {1, 2}
+
+
+def test_a_rounds_record_tells_all_that_its_clients_spent(case_for: MakeCase) -> None:
+    """The stand-in's rounds and scores and the trial of radii too; not the frozen parts."""
+    case = case_for()
+    _, records = rounds(case, foul(rounds=2, **STEERED))
+    told = [cost for record in records for cost in record["costs"].values()]
+    pairs = [(q, a) for q, a in engine_of(case).crossed if q.task != "freeze"]
+    assert {q.task for q, _ in pairs} == {"unlearn", "probe", "learn", "evaluate"}
+    assert sum(cost["bytes_down"] for cost in told) == sum(q.bytes for q, _ in pairs)
+    assert sum(cost["bytes_up"] for cost in told) == sum(a.bytes for _, a in pairs)
 
 
 # Forget clients that have left

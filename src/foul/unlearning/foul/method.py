@@ -20,8 +20,9 @@ from foul.matching import gram_matrix, match, weighted_sum
 from foul.models import DEPLOYED, part_of
 from foul.unlearning.foul.evidence import Evidence
 from foul.unlearning.foul.options import FoulOptions
-from foul.unlearning.foul.radius import POINTS, aim_for, choose_radius
-from foul.unlearning.foul.standin import Counts, StandIn, on_the_line
+from foul.unlearning.foul.radius import POINTS, choose_radius
+from foul.unlearning.foul.standin import StandIn
+from foul.unlearning.foul.steering import Steering, unseen_domains
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.requirements import Requirements
 
@@ -62,7 +63,7 @@ class Foul(Method[FoulOptions]):
         }
         self._ready = set()
         self._freeze(case, state, 0)
-        if self._unseen_domains(case):
+        if unseen_domains(case, self.options):
             state.extra = StandIn(case, self.options).start()
         return state
 
@@ -90,6 +91,7 @@ class Foul(Method[FoulOptions]):
                 start = added(scope, self._centre(case, replies))
             self._collect(case, state, replies, case.request.forget, start, loss)
         evidence = Evidence(replies.scores, case.request)
+        steering = Steering(self.options, case, state, evidence, replies.log)
         if number == 1:
             state.numbers["before"] = evidence.to_dict()
         record: dict[str, Any] = {
@@ -100,20 +102,20 @@ class Foul(Method[FoulOptions]):
             "losses": {},
         }
         if self.options.controlled:
-            record |= self._aim(case, state, evidence, number)
+            record |= steering.aim(number, self.name)
         extra = state.extra
-        reason = self._spoiled(state, evidence)
+        reason = steering.spoiled()
         if reason:
             # The evidence is about the model this round started from: the one before is kept.
             state.tensors |= state.extra
             extra = {}
         else:
-            update, told = self._update(case, state, replies, number)
+            update, told = self._update(case, state, replies)
             record |= told
             extra = state.extra if self.options.controlled else scope
             state.tensors |= added(scope, update)
         state.round, state.extra = number, extra
-        state.finished = reason or self._finished(state, evidence)
+        state.finished = reason or steering.finished()
         return record | {"seconds": time.perf_counter() - began, **replies.log.to_dict()}
 
     # Asking clients
@@ -189,7 +191,7 @@ class Foul(Method[FoulOptions]):
             replies.scores[reply.client] = reply.numbers["scores"]
         replies.log.answered += log.answered
         replies.log.failures |= log.failures
-        replies.log.costs |= log.costs
+        replies.log.spent(log.costs)
 
     @property
     def _downwards(self) -> Precision:
@@ -253,7 +255,7 @@ class Foul(Method[FoulOptions]):
     # The update
 
     def _update(
-        self, case: Case, state: MethodState, replies: "Replies", number: int
+        self, case: Case, state: MethodState, replies: "Replies"
     ) -> tuple[Tensors, dict[str, Any]]:
         """The step of this round, and what to note of it."""
         if self.options.departed:
@@ -282,7 +284,7 @@ class Foul(Method[FoulOptions]):
             return weighted_sum(rate * matching.weights, rows), told
         middle = weighted_sum(rate * centre.weights, rows)
         way = weighted_sum(rate * (matching.weights - centre.weights), rows)
-        accuracies = self._probe(case, state, middle, way, number)
+        accuracies = self._probe(case, state, middle, way, replies)
         share, expected = choose_radius(POINTS, accuracies, state.numbers["aim"])
         state.numbers["expected"] = expected
         told |= {"radius": share * self.options.kappa, "tried": accuracies, "expected": expected}
@@ -301,7 +303,7 @@ class Foul(Method[FoulOptions]):
         case.federation.ledger.record(self.name, Cost(flops_server=flops))
 
     def _probe(
-        self, case: Case, state: MethodState, middle: Tensors, way: Tensors, number: int
+        self, case: Case, state: MethodState, middle: Tensors, way: Tensors, replies: "Replies"
     ) -> list[float]:
         """Forget accuracy at each point, as the forget clients tried it."""
         centre = added({name: state.tensors[name] for name in middle}, middle)
@@ -316,112 +318,20 @@ class Foul(Method[FoulOptions]):
             "points": list(POINTS),
             "samples": self.options.probe,
         }
-        correct, samples = np.zeros(len(POINTS)), 0
+        correct, samples, log = np.zeros(len(POINTS)), 0, RoundLog()
         for reply in case.federation.ask(
             "probe",
             case.request.forget,
             tensors,
             settings,
-            round=number,
+            round=replies.number,
             stage=self.name,
-            log=RoundLog(),
+            log=log,
         ):
             correct += reply.numbers["correct"]
             samples += reply.numbers["samples"]
+        replies.log.spent(log.costs)
         return [float(share) for share in correct / max(1, samples)]
-
-    # Where to, and when to stop
-
-    def _unseen_domains(self, case: Case) -> list[str]:
-        """Forgotten domains of which no retain client has held-out samples left."""
-        if not self.options.controlled or self.options.target is not None:
-            return []
-        known = {c.domain for c in case.request.retain if c.samples.get("validation", 0)}
-        return sorted({client.domain for client in case.request.forget} - known)
-
-    def _aim(
-        self, case: Case, state: MethodState, evidence: Evidence, number: int
-    ) -> dict[str, Any]:
-        """Estimate the target, and set this round's aim on the way to it."""
-        told: dict[str, Any] = {}
-        before = state.numbers["before"]["forget_train"]
-        unseen = self._unseen_domains(case)
-        if unseen and number <= self.options.standin_rounds:
-            standin = StandIn(case, self.options)
-            state.extra, _ = standin.round(state.extra, number, self.name)
-            # At the beginning, half way and at the end: scoring costs traffic too.
-            if number in {1, (self.options.standin_rounds + 1) // 2, self.options.standin_rounds}:
-                told["standin"] = self._estimate(case, state, standin, number)
-        if number == 1:
-            for domain in {client.domain for client in case.request.forget} - set(unseen):
-                held_out = evidence.held_out(domain)
-                if held_out is not None:
-                    state.numbers["estimates"][domain] = held_out
-        target = self.options.target
-        if target is None:
-            estimates = state.numbers["estimates"]
-            known = [c for c in case.request.forget if c.domain in estimates]
-            target = before
-            if known:
-                target = weighted_mean(
-                    [estimates[c.domain] for c in known], [c.samples["train"] for c in known]
-                )
-        ramp = round(self.options.ramp * self.options.rounds)
-        state.numbers["target"] = target
-        state.numbers["aim"] = aim_for(before, min(target, before), number, ramp)
-        return told | {"target": target, "aim": state.numbers["aim"]}
-
-    def _estimate(
-        self, case: Case, state: MethodState, standin: StandIn, number: int
-    ) -> dict[str, float]:
-        """Score the stand-in and note what follows; answers its accuracies."""
-        domains, retain = standin.scores(state.extra, number, self.name)
-        learned = self._learned(case, state)
-        for domain, counts in domains.items():
-            state.numbers["estimates"][domain] = on_the_line(
-                counts, retain, learned, self.options.slope
-            )
-        shares = {domain: counts.share for domain, counts in domains.items()}
-        return {"retain": retain.share, **shares}
-
-    def _learned(self, case: Case, state: MethodState) -> Counts:
-        """The learned model's answers on the retain clients' held-out samples."""
-        share = state.numbers["before"].get("retain_validation", 0.0)
-        samples = sum(client.samples.get("validation", 0) for client in case.request.retain)
-        return Counts(round(share * samples), samples)
-
-    def _spoiled(self, state: MethodState, evidence: Evidence) -> str:
-        """Why the last step must be taken back: not steered, it cost retain clients too much."""
-        if self.options.controlled or state.round == 0:
-            return ""
-        lost = self._lost(state, evidence)
-        if lost <= self.options.delta:
-            return ""
-        return (
-            f"the next step cost retain clients {lost:.3f} of validation accuracy, "
-            f"more than {self.options.delta:.3f}"
-        )
-
-    def _lost(self, state: MethodState, evidence: Evidence) -> float:
-        now = evidence.accuracy("retain", "validation")
-        before = state.numbers["before"].get("retain_validation")
-        return before - now if before is not None and now is not None else 0.0
-
-    def _finished(self, state: MethodState, evidence: Evidence) -> str:
-        options, done = self.options, state.round
-        if done < options.rounds:
-            return ""
-        if not options.controlled:
-            return f"all {options.rounds} rounds done"
-        lost = self._lost(state, evidence)
-        if lost > options.delta and done < options.rounds + options.extra:
-            return ""
-        reached = (
-            f"forget accuracy {state.numbers['expected']:.3f}, target {state.numbers['target']:.3f}"
-        )
-        if lost > options.delta:
-            return f"the limit of {done} rounds; {reached}; retain clients lost {lost:.3f}"
-        return f"{reached}, after {done} rounds"
 
 
 class Replies:
@@ -447,11 +357,6 @@ _LOCAL = ("batch_size", "momentum", "weight_decay")
 def added(one: Tensors, other: Tensors) -> Tensors:
     """The sums of the tensors of equal names."""
     return {name: tensor + other[name] for name, tensor in one.items()}
-
-
-def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    """The mean with these weights; the plain one if all are 0."""
-    return float(np.average(values, weights=weights if sum(weights) else None))
 
 
 def key_of(tensors: Tensors) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from foul.client.compress import Precision, encode
 from foul.config.schema import LearningConfig, ModelConfig, SupervisedConfig
 from foul.federation.federation import RoundLog
+from foul.federation.ledger import Cost
 from foul.federation.messages import Tensors, join_groups, take_group
 from foul.learning.rounds import LearningState, learning_round
 from foul.models import DEPLOYED, build_network, part_of
@@ -54,10 +55,13 @@ def on_the_line(forget: Counts, retain: Counts, learned: Counts, slope: float) -
 
 
 class StandIn:
-    """The stand-in of a case: its make, its rounds and its scores. Its state is in tensors."""
+    """The stand-in of a case: its make, its rounds and its scores. Its state is in tensors.
 
-    def __init__(self, case: Case, options: FoulOptions) -> None:
-        self._case, self._options = case, options
+    What its tasks cost each client is added to `log`.
+    """
+
+    def __init__(self, case: Case, options: FoulOptions, log: RoundLog | None = None) -> None:
+        self._case, self._options, self._log = case, options, log or RoundLog()
         self.model = ModelConfig(
             backbone="small", norm="group", width=options.standin_width, decoder_channels=4
         )
@@ -92,6 +96,7 @@ class StandIn:
             self.model,
             PRECISION,
         )
+        self._log.spent({client: Cost(**cost) for client, cost in record["costs"].items()})
         return join_groups({"model": learning.tensors, "velocity": learning.velocity}), record
 
     def scores(self, state: Tensors, number: int, stage: str) -> tuple[dict[str, Counts], Counts]:
@@ -107,8 +112,8 @@ class StandIn:
 
     def _ask(self, state: Tensors, number: int, stage: str, forget: bool) -> dict[str, Counts]:
         splits = ["train", "validation"] if forget else ["validation"]
-        request = self._case.request
-        return {
+        request, log = self._case.request, RoundLog()
+        counts = {
             reply.client: sum(
                 (Counts(s["correct"], s["samples"]) for s in reply.numbers.values()), Counts()
             )
@@ -119,6 +124,8 @@ class StandIn:
                 {"splits": splits, "model": self.model.model_dump(mode="json")},
                 round=number,
                 stage=stage,
-                log=RoundLog(),
+                log=log,
             )
         }
+        self._log.spent(log.costs)
+        return counts

@@ -1,0 +1,127 @@
+"""Where a request is led, and when it is there: by evidence that a federation has."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from foul.federation.federation import RoundLog
+from foul.unlearning.foul.evidence import Evidence
+from foul.unlearning.foul.options import FoulOptions
+from foul.unlearning.foul.radius import aim_for
+from foul.unlearning.foul.standin import Counts, StandIn, on_the_line
+from foul.unlearning.method import Case, MethodState
+
+
+def unseen_domains(case: Case, options: FoulOptions) -> list[str]:
+    """Forgotten domains of which no retain client has held-out samples left, if that matters."""
+    if not options.controlled or options.target is not None:
+        return []
+    known = {c.domain for c in case.request.retain if c.samples.get("validation", 0)}
+    return sorted({client.domain for client in case.request.forget} - known)
+
+
+class Steering:
+    """One round's decisions. What is known from earlier rounds is in the state: `before` (the first
+    round's evidence), `estimates` per domain, `target`, `aim`, `expected`."""
+
+    def __init__(
+        self,
+        options: FoulOptions,
+        case: Case,
+        state: MethodState,
+        evidence: Evidence,
+        log: RoundLog,
+    ) -> None:
+        self._options, self._case, self._state = options, case, state
+        self._evidence, self._log = evidence, log
+
+    def aim(self, number: int, stage: str) -> dict[str, Any]:
+        """Estimate the target, and set this round's aim on the way to it."""
+        options, numbers = self._options, self._state.numbers
+        told: dict[str, Any] = {}
+        before = numbers["before"]["forget_train"]
+        unseen = unseen_domains(self._case, options)
+        if unseen and number <= options.standin_rounds:
+            standin = StandIn(self._case, options, self._log)
+            self._state.extra, _ = standin.round(self._state.extra, number, stage)
+            # At the beginning, half way and at the end: scoring costs traffic too.
+            if number in {1, (options.standin_rounds + 1) // 2, options.standin_rounds}:
+                told["standin"] = self._estimate(standin, number, stage)
+        if number == 1:
+            for domain in {client.domain for client in self._case.request.forget} - set(unseen):
+                held_out = self._evidence.held_out(domain)
+                if held_out is not None:
+                    numbers["estimates"][domain] = held_out
+        target = self._target(before)
+        ramp = round(options.ramp * options.rounds)
+        numbers["target"] = target
+        numbers["aim"] = aim_for(before, min(target, before), number, ramp)
+        return told | {"target": target, "aim": numbers["aim"]}
+
+    def _target(self, before: float) -> float:
+        """The chosen forget accuracy, else the mean of the domains' estimates, else as before."""
+        if self._options.target is not None:
+            return self._options.target
+        estimates = self._state.numbers["estimates"]
+        known = [c for c in self._case.request.forget if c.domain in estimates]
+        if not known:
+            return before
+        return weighted_mean(
+            [estimates[c.domain] for c in known], [c.samples["train"] for c in known]
+        )
+
+    def _estimate(self, standin: StandIn, number: int, stage: str) -> dict[str, float]:
+        """Score the stand-in and note what follows; answers its accuracies."""
+        domains, retain = standin.scores(self._state.extra, number, stage)
+        learned = self._learned()
+        for domain, counts in domains.items():
+            self._state.numbers["estimates"][domain] = on_the_line(
+                counts, retain, learned, self._options.slope
+            )
+        shares = {domain: counts.share for domain, counts in domains.items()}
+        return {"retain": retain.share, **shares}
+
+    def _learned(self) -> Counts:
+        """The learned model's answers on the retain clients' held-out samples."""
+        share = self._state.numbers["before"].get("retain_validation", 0.0)
+        samples = sum(client.samples.get("validation", 0) for client in self._case.request.retain)
+        return Counts(round(share * samples), samples)
+
+    def spoiled(self) -> str:
+        """Why the last step must be taken back: not steered, it cost retain clients too much."""
+        if self._options.controlled or self._state.round == 0:
+            return ""
+        lost = self._lost()
+        if lost <= self._options.delta:
+            return ""
+        return (
+            f"the next step cost retain clients {lost:.3f} of validation accuracy, "
+            f"more than {self._options.delta:.3f}"
+        )
+
+    def finished(self) -> str:
+        """Why this round was the last one; empty if it was not."""
+        options, done, numbers = self._options, self._state.round, self._state.numbers
+        if done < options.rounds:
+            return ""
+        if not options.controlled:
+            return f"all {options.rounds} rounds done"
+        lost = self._lost()
+        if lost > options.delta and done < options.rounds + options.extra:
+            return ""
+        reached = f"forget accuracy {numbers['expected']:.3f}, target {numbers['target']:.3f}"
+        if lost > options.delta:
+            return f"the limit of {done} rounds; {reached}; retain clients lost {lost:.3f}"
+        return f"{reached}, after {done} rounds"
+
+    def _lost(self) -> float:
+        """Validation accuracy that retain clients have less than with the learned model."""
+        now = self._evidence.accuracy("retain", "validation")
+        before = self._state.numbers["before"].get("retain_validation")
+        return before - now if before is not None and now is not None else 0.0
+
+
+def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    """The mean with these weights; the plain one if all are 0."""
+    return float(np.average(values, weights=weights if sum(weights) else None))
