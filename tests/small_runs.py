@@ -1,9 +1,14 @@
 """Runs of a second: four clients of two synthetic domains and a tiny network, in one process."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from foul import Config, Observer, RunFolder, learn, load_config
+from foul.data import ClientData, build_clients
+from foul.federation import build
 from foul.federation.messages import Tensors
 
 SMALL: dict[str, Any] = {
@@ -65,3 +70,18 @@ def without_times(folder: RunFolder) -> list[dict[str, Any]]:
         for cost in record["costs"].values():
             del cost["seconds"]
     return records
+
+
+def forgetting_untested(monkeypatch: pytest.MonkeyPatch, domain: str) -> None:
+    """From now on, the clients of this domain have no test samples."""
+    made = build_clients
+
+    def without(*arguments: Any, **values: Any) -> tuple[ClientData, ...]:
+        return tuple(
+            replace(client, test=client.test.subset([])) if client.domain == domain else client
+            for client in made(*arguments, **values)
+        )
+
+    monkeypatch.setattr(build, "build_clients", without)
+    # Fewer samples are other data, which a run would refuse.
+    monkeypatch.setattr(RunFolder, "require_same_data", lambda *_: None)

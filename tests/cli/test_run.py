@@ -76,7 +76,9 @@ def test_a_store_serves_another_folder(foul: Foul, tiny: Path, tmp_path: Path) -
     arguments = ("run", tiny, "-m", "none,retrain", "--json", "--store", tmp_path / "s.json")
     first = foul(*arguments, "-o", tmp_path / "one").json
     assert len(json.loads((tmp_path / "s.json").read_text())) == 2
-    assert foul(*arguments, "-o", tmp_path / "two").json == first
+    # A divergence takes two models, which are not there.
+    known = [{k: v for k, v in result.items() if not k.startswith("kl_")} for result in first]
+    assert foul(*arguments, "-o", tmp_path / "two").json == known
     models = [file.name for file in (tmp_path / "two" / "models").iterdir()]
     assert models == ["learned.safetensors"]
 

@@ -6,7 +6,7 @@ from factories import MakeNet, MakeWorker, snapshot
 from torch import Tensor
 from torch.nn import functional
 
-from foul.client import evaluate as task
+from foul.client import forward
 from foul.client.evaluate import hits
 from foul.data import ClientData, Samples, to_float
 from foul.federation.messages import Numbers, Request, Tensors
@@ -50,7 +50,7 @@ def test_counts_are_those_of_a_plain_loop(
     head: str,
     batch: int,
 ) -> None:
-    monkeypatch.setattr(task, "EVALUATION_BATCH", batch)
+    monkeypatch.setattr(forward, "EVALUATION_BATCH", batch)
     net = make_net(head=head).eval()
     net.load_state_dict(sent)
     worker = make_worker(head=head)

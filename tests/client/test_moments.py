@@ -7,7 +7,7 @@ import torch
 from factories import MakeNet, snapshot
 from numpy.typing import NDArray
 
-from foul.client import moments as task
+from foul.client import forward
 from foul.client.worker import Worker
 from foul.data import ClientData, Samples, to_float
 from foul.federation.messages import Reply, Request, Tensors
@@ -52,7 +52,7 @@ def test_sums_are_those_of_the_codes(
     split: str,
     batch: int,
 ) -> None:
-    monkeypatch.setattr(task, "EVALUATION_BATCH", batch)
+    monkeypatch.setattr(forward, "EVALUATION_BATCH", batch)
     client = tiny_clients[3]
     reply = ask(worker, "moments", snapshot(net), client.id, part=part, split=split)
     assert reply.error == ""
@@ -123,3 +123,59 @@ def test_a_part_without_latents_is_a_reply_that_says_so(
     net: DisentangledNet, worker: Worker
 ) -> None:
     assert "'E'" in ask(worker, "moments", snapshot(net), "east-0", part="E", split="test").error
+
+
+# Telling domains instead of classes
+
+
+@pytest.mark.parametrize("part", ["K", "V"])
+def test_the_target_can_be_the_domain(
+    net: DisentangledNet, worker: Worker, tiny_clients: tuple[ClientData, ...], part: str
+) -> None:
+    domains = sorted({client.domain for client in tiny_clients})
+    # Four domains and three classes: one cannot be taken for the other.
+    assert len(domains) == 4
+    for client in tiny_clients[::3]:
+        settings = {"part": part, "split": "train", "domains": domains}
+        reply = ask(worker, "moments", snapshot(net), client.id, **settings)
+        assert reply.error == ""
+        codes, _ = latents(net, client.train, part)
+        targets = np.zeros((len(codes), 4))
+        targets[:, domains.index(client.domain)] = 1
+        np.testing.assert_allclose(reply.tensors["gram"].numpy(), codes.T @ codes, atol=1e-4)
+        np.testing.assert_allclose(reply.tensors["cross"].numpy(), codes.T @ targets, atol=1e-4)
+
+
+def test_answers_about_the_domain_are_counted(
+    net: DisentangledNet, worker: Worker, tiny_clients: tuple[ClientData, ...]
+) -> None:
+    domains = sorted({client.domain for client in tiny_clients})
+    width = latents(net, tiny_clients[0].test, "K")[0].shape[1]
+    for place, domain in enumerate(domains):
+        # The constant alone speaks, for one domain.
+        probe = torch.zeros(width, 4, dtype=torch.float64)
+        probe[-1, place] = 1
+        for client in tiny_clients:
+            settings = {"part": "K", "split": "test", "domains": domains}
+            reply = ask(worker, "probed", snapshot(net) | {"probe": probe}, client.id, **settings)
+            correct = 12 if client.domain == domain else 0
+            assert reply.numbers == {"samples": 12, "correct": correct}
+
+
+def test_a_client_without_samples_answers_with_zeros(
+    net: DisentangledNet, worker: Worker, tiny_clients: tuple[ClientData, ...]
+) -> None:
+    empty = replace(tiny_clients[0], test=tiny_clients[0].test.subset([]))
+    other = Worker([empty], worker._net)
+    for extra, columns in (({}, 3), ({"domains": ["east", empty.domain]}, 2)):
+        reply = ask(other, "moments", snapshot(net), empty.id, part="V", split="test", **extra)
+        assert (reply.error, reply.numbers) == ("", {"samples": 0})
+        assert reply.tensors["cross"].shape[1] == columns
+        assert not any(bool(tensor.any()) for tensor in reply.tensors.values())
+
+
+def test_a_domain_that_is_not_listed_is_a_reply_that_says_so(
+    net: DisentangledNet, worker: Worker
+) -> None:
+    settings = {"part": "K", "split": "test", "domains": ["north", "west"]}
+    assert "ValueError" in ask(worker, "moments", snapshot(net), "east-0", **settings).error

@@ -22,6 +22,11 @@ def nested(key: str, value: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        ("backdoor.share", 0),
+        ("backdoor.share", 1.5),
+        ("backdoor.target", -1),
+        ("backdoor.size", 0),
+        ("backdoor.size", 29),
         ("clients.per_domain", 0),
         ("clients.per_domain", -1),
         ("clients.alpha", 0),

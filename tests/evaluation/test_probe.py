@@ -132,3 +132,54 @@ def test_one_client_without_test_samples_is_no_hindrance(
         reply.numbers for _, reply in engine_of(case).of_task("probed") if reply.client == "east-1"
     ]
     assert accuracy == numbers["correct"] / 12
+
+
+# Telling domains
+
+
+@pytest.mark.parametrize("part", ["K", "V"])
+def test_domains_are_told_from_pooled_latents(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path, part: str
+) -> None:
+    case = make_case(make_net, tiny_clients, tmp_path)
+    net = make_net(norm="group")
+    net.load_state_dict(case.learned)
+    net.eval()
+    domains = sorted({client.domain for client in tiny_clients})
+
+    def of(split: str) -> tuple[Matrix, Matrix]:
+        codes, _ = pooled(net, list(tiny_clients), split, part)
+        places = [domains.index(client.domain) for client in tiny_clients]
+        return codes, np.repeat(places, len(codes) // len(places))
+
+    codes, places = of("train")
+    strength = RIDGE * (codes**2).sum() / codes.shape[1]
+    model = Ridge(alpha=strength, fit_intercept=False, solver="svd").fit(codes, np.eye(4)[places])
+    test_codes, test_places = of("test")
+    expected = np.mean(model.predict(test_codes).argmax(1) == test_places)
+    found = linear_probe(case.federation, case.learned, case.federation.clients, part, domains=True)
+    assert found == pytest.approx(expected, abs=2.01 / len(test_places))
+    assert found is not None
+    assert found > 0.4
+    # Clients are told the names of the domains, and the classes are another question.
+    for request, reply in engine_of(case).of_task("moments"):
+        assert request.settings["domains"] == domains
+        assert reply.tensors["cross"].shape[1] == 4
+    assert found != linear_probe(case.federation, case.learned, case.federation.clients, part)
+
+
+def test_a_single_domain_is_no_riddle(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    case = make_case(make_net, tiny_clients, tmp_path)
+    clients = case.request.forget
+    assert linear_probe(case.federation, case.learned, clients, "K", domains=True) == 1.0
+
+
+def test_without_training_samples_there_is_no_probe(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    clients = [replace(client, train=client.train.subset([])) for client in tiny_clients]
+    case = make_case(make_net, clients, tmp_path)
+    assert linear_probe(case.federation, case.learned, case.request.forget) is None
+    assert engine_of(case).of_task("probed") == []

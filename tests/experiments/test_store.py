@@ -43,10 +43,35 @@ def test_another_machine_makes_the_same_result(change: dict[str, object]) -> Non
         {"clients__per_domain": 3},
         {"model__norm": "group"},
         {"federation__dropout": 0.1},
+        {"backdoor__clients": ["east"]},
     ],
 )
 def test_another_setting_makes_another_result(change: dict[str, object]) -> None:
     assert result_key(small_config(**change), "domain:east", "foul", OPTIONS) != KEY
+
+
+def test_settings_that_came_later_leave_the_keys_of_older_results_alone() -> None:
+    """The figures in benchmarks/results stay at their addresses: this key is from before."""
+    assert KEY == "cdaf858c8d1b128a"
+
+
+def test_without_a_backdoor_its_other_settings_decide_nothing() -> None:
+    off = small_config(backdoor__share=0.1)
+    assert result_key(off, "domain:east", "foul", OPTIONS) == KEY
+
+
+def test_with_a_backdoor_all_of_it_decides() -> None:
+    changes: list[dict[str, object]] = [{}, {"share": 0.1}, {"target": 1}, {"size": 5}]
+    keys = {
+        result_key(
+            small_config(backdoor__clients=["east"], **{f"backdoor__{k}": v for k, v in c.items()}),
+            "domain:east",
+            "foul",
+            OPTIONS,
+        )
+        for c in changes
+    }
+    assert len(keys | {KEY}) == 5
 
 
 def test_another_request_method_or_option_makes_another_result() -> None:

@@ -82,6 +82,8 @@ def test_threads_are_set() -> None:
         ({"data__name": "nonsense"}, "nonsense"),
         ({"data__domains": ["nord"]}, r"no domain 'nord'.*'north'"),
         ({"clients__per_domain": 100}, r"Domain 'north' has 60.*100"),
+        ({"backdoor__clients": ["nord"]}, r"backdoor\.clients.*'nord'.*'north'"),
+        ({"backdoor__clients": ["east"], "backdoor__target": 3}, r"backdoor\.target=3.*0 to 2"),
         ({"device": "cuda:77"}, "device=cuda:77 is not available"),
         ({"workers": 2, "threads": 2}, "workers=2 cannot have threads=2"),
     ],

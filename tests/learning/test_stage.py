@@ -433,3 +433,19 @@ def test_resumed_the_last_updates_are_those_of_the_last_round(tmp_path: Path) ->
         assert one is not None
         assert other is not None
         assert same_bits(one, other)
+
+
+def test_a_run_from_before_there_were_backdoors_goes_on(
+    tmp_path: Path, undisturbed: RunFolder
+) -> None:
+    """A section that is missing in a run folder is at its defaults."""
+    with pytest.raises(Crash):
+        learn(small_config(), tmp_path / "run", observer=StopAfter(1))
+    file = tmp_path / "run" / "config.toml"
+    older, _, _ = file.read_text().partition("[backdoor]")
+    assert older != file.read_text()
+    file.write_text(older)
+    with pytest.raises(UserError, match=r"another configuration \(backdoor\.clients differ"):
+        learn(small_config(backdoor__clients=["east"]), tmp_path / "run", resume=True)
+    run = learn(small_config(), tmp_path / "run", resume=True)
+    assert same_bits(run.load_model()[0], undisturbed.load_model()[0])

@@ -8,7 +8,8 @@ import pytest
 from matplotlib.axes import Axes
 
 from foul.errors import MachineError
-from foul.report.curves import COLOURS, plot_curves
+from foul.report.charts.style import COLOURS, INK
+from foul.report.curves import plot_curves
 
 NOTHING_TO_NAME = "matplotlib warns about a legend without entries"
 
@@ -66,15 +67,15 @@ def test_a_picture_of_every_curve(
     ]
     image = pixels(path)
     assert has_colour(image, COLOURS[0])
-    assert has_colour(image, COLOURS[1])
-    assert not has_colour(image, COLOURS[2])
+    assert has_colour(image, INK)
+    assert not has_colour(image, COLOURS[1])
 
 
 def test_more_methods_than_colours(tmp_path: Path) -> None:
     methods = [result(f"m{n}", n / 10, n / 10) for n in range(len(COLOURS) + 2)]
     plot_curves(methods, tmp_path / "a.png", "many")
     image = pixels(tmp_path / "a.png")
-    assert all(has_colour(image, colour) for colour in COLOURS[1:])
+    assert all(has_colour(image, colour) for colour in COLOURS)
 
 
 def test_results_without_a_curve_are_left_out(

@@ -264,3 +264,48 @@ def test_of_a_clients_update_only_what_unlearning_can_change_is_kept(folder: Run
     }
     assert [file.name for file in folder.deltas.iterdir()] == ["ink-0.safetensors"]
     assert folder.load_delta("ink-1") is None
+
+
+# What was measured of a model
+
+
+def test_measurements_of_one_model_add_up(folder: RunFolder) -> None:
+    assert folder.load_evaluation("foul-domain-east") == {}
+    folder.save_evaluation("foul-domain-east", {"identity": "a", "attacks": {"loss": 1}})
+    folder.save_evaluation("foul-domain-east", {"identity": "a", "kl": None})
+    folder.save_evaluation("none-domain-east", {"identity": "a", "kl": 3})
+    assert folder.load_evaluation("foul-domain-east") == {
+        "identity": "a",
+        "attacks": {"loss": 1},
+        "kl": None,
+    }
+    folder.save_evaluation("foul-domain-east", {"identity": "a", "attacks": {"svm": 2}})
+    # What is measured again takes the place of what was there.
+    assert folder.load_evaluation("foul-domain-east")["attacks"] == {"svm": 2}
+    assert sorted(file.name for file in folder.evaluation.iterdir()) == [
+        *("foul-domain-east.json", "none-domain-east.json")
+    ]
+
+
+def test_measurements_of_another_model_are_forgotten(folder: RunFolder) -> None:
+    folder.save_evaluation("foul-domain-east", {"identity": "a", "attacks": {"loss": 1}})
+    folder.save_evaluation("foul-domain-east", {"identity": "b", "kl": 3})
+    assert folder.load_evaluation("foul-domain-east") == {"identity": "b", "kl": 3}
+
+
+def test_damaged_measurements_are_named(folder: RunFolder) -> None:
+    folder.save_evaluation("foul", {"identity": "a"})
+    file = folder.evaluation / "foul.json"
+    file.write_text('{"identity": ')
+    with pytest.raises(UserError, match=r"foul\.json is not valid JSON.*Delete it"):
+        folder.load_evaluation("foul")
+    file.write_text("[1, 2]")
+    assert folder.load_evaluation("foul") == {}
+
+
+def test_half_written_measurements_are_removed(folder: RunFolder) -> None:
+    folder.save_evaluation("foul", {"identity": "a"})
+    (folder.evaluation / ".foul.json.123.tmp").write_text("half")
+    with folder.lock():
+        pass
+    assert [file.name for file in folder.evaluation.iterdir()] == ["foul.json"]

@@ -34,7 +34,7 @@ def test_none_is_the_learned_model(case_for: MakeCase) -> None:
     assert asked(case) == set()
 
 
-@pytest.mark.parametrize("name", ["retrain", "continue"])
+@pytest.mark.parametrize("name", ["retrain", "retrain-again", "continue"])
 def test_forget_clients_are_not_asked_and_their_pixels_do_not_matter(
     case_for: MakeCase, tiny_clients: tuple[ClientData, ...], name: str
 ) -> None:
@@ -109,3 +109,39 @@ def test_a_negligible_rate_stays_at_the_learned_model(case_for: MakeCase) -> Non
     state = finish(make_method("continue", ["rounds=1", "rate=1e-12"]), case)
     for name, tensor in state.tensors.items():
         assert bool((tensor - case.learned[name]).abs().max() < 1e-6), name
+
+
+# Retraining from another start
+
+
+def test_retraining_again_is_another_model_and_always_the_same(case_for: MakeCase) -> None:
+    once = finish(make_method("retrain"), case_for())
+    again, repeated = (finish(make_method("retrain-again"), case_for()) for _ in range(2))
+    assert same_bits(again.tensors, repeated.tensors)
+    assert changed_parts(once.tensors, again.tensors) >= {"E", "K", "V", "head"}
+    assert (again.round, again.finished) == (once.round, once.finished)
+    third = finish(make_method("retrain-again", ["again=2"]), case_for())
+    assert not same_bits(third.tensors, again.tensors)
+    assert not same_bits(third.tensors, once.tensors)
+    assert same_bits(
+        finish(make_method("retrain-again", ["again=0"]), case_for()).tensors, once.tensors
+    )
+
+
+def test_retraining_again_starts_elsewhere_and_takes_other_batches(case_for: MakeCase) -> None:
+    one, other = case_for(), case_for()
+    start = make_method("retrain-again").start(other)
+    assert changed_parts(one.initial, start.tensors) >= {"E", "K", "V", "head"}
+    assert start.tensors.keys() == one.initial.keys()
+    finish(make_method("retrain", ["rounds=1"]), one)
+    finish(make_method("retrain-again", ["rounds=1"]), other)
+    seeds = [
+        {request.settings["seed"] for request, _ in engine_of(case).crossed}
+        for case in (one, other)
+    ]
+    assert seeds[0] == {0}
+    assert len(seeds[1]) == 1
+    assert seeds[0] != seeds[1]
+    # It is paid for like any other, and the case keeps its own randomness.
+    assert other.federation.ledger.total("retrain").flops > 0
+    assert other.federation.seed == 0

@@ -1,5 +1,6 @@
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,17 +8,19 @@ from typing import Any
 import pytest
 import torch
 from factories import changed_parts, same_bits
-from small_runs import Crash, StopAfter, small_config
+from small_runs import Crash, StopAfter, forgetting_untested, small_config
 
 from foul import Observer, RunFolder, UserError, learn
 from foul.client import worker as worker_module
 from foul.client.context import Task, TaskContext
 from foul.client.worker import TASKS
+from foul.evaluation.time_to_forget import recovery, time_to_forget
 from foul.federation.federation import QuorumError
 from foul.federation.messages import Numbers, Tensors
 from foul.runs.checkpoint import load_tensors
 from foul.runs.results import read_results
-from foul.unlearning.stage import unlearn
+from foul.unlearning import Case, MethodState, Retrain
+from foul.unlearning.stage import label_of, unlearn
 
 MakeRun = Callable[..., RunFolder]
 SHORT = {
@@ -289,3 +292,142 @@ def test_one_stored_update_is_missing(keeping_run: Path, tmp_path: Path) -> None
         unlearn(run.path, "domain:east", "foul", ["departed=true"])
     short = ["rounds=1", "batch_size=8", "departed=true"]
     assert unlearn(run.path, "client:east-0", "foul", short)["rounds"] == 1
+
+
+# What is measured at the end and on the way
+
+
+@pytest.mark.parametrize("method", SHORT)
+def test_what_was_measured_is_kept_and_agrees_with_the_results(
+    make_run: MakeRun, method: str
+) -> None:
+    run = make_run()
+    result = unlearn(run.path, "domain:east", method, SHORT[method])
+    assert label_of(method, "domain:east") == f"{method}-domain-east"
+    about = json.loads((run.path / "evaluation" / f"{method}-domain-east.json").read_text())
+    assert about == run.load_evaluation(f"{method}-domain-east")
+    for key in ("method", "forget", "identity"):
+        assert about[key] == result[key]
+    loss = about["attacks"]["loss"]
+    assert (result["mia_auc"], result["mia_low"]) == (loss["auc"], loss["auc_low"])
+    assert (result["mia_accuracy"], result["mia_tpr_1"]) == (loss["accuracy"], loss["tpr_1"])
+    assert result["k_probe"] == about["probes"]["K"]["labels"]
+    assert result["v_probe"] == about["probes"]["V"]["labels"]
+    domains = about["accuracy"]["domains"]
+    assert domains["east"]["train"]["accuracy"] == result["fa"]
+    assert domains["north"]["train"]["accuracy"] == result["ra"]
+    assert domains["east"]["test"]["accuracy"] == result["forget_test"]
+    assert about["backdoor"] is result["backdoor"] is None
+
+
+@pytest.mark.parametrize("method", ["foul", "retrain", "none"])
+def test_time_on_the_clock_and_disk(make_run: MakeRun, method: str) -> None:
+    run = make_run()
+    result = unlearn(run.path, "domain:east", method, SHORT[method])
+    state = run.path / "unlearning" / f"{method}-domain-east.safetensors"
+    kept = sum(f.stat().st_size for f in (run.path / "features").rglob("*") if f.is_file())
+    if method == "none":
+        assert (result["disk"], state.exists(), kept) == (0, False, 0)
+        assert result["wall_seconds"] < 0.1
+        return
+    # FOUL also needs what clients keep of the frozen parts.
+    assert (kept > 0) == (method == "foul")
+    assert result["disk"] == state.stat().st_size + kept
+    # Clients work one after the other here, and the clock counts the server, too.
+    assert result["wall_seconds"] > 0.9 * result["seconds"]
+
+
+class Slow(Observer):
+    """Takes a while after each round, which is nobody's cost."""
+
+    def on_round(self, record: dict[str, Any]) -> None:
+        time.sleep(1)
+
+
+def test_a_resumed_clock_goes_on_and_stands_still_between(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, step = make_run(), Retrain.step
+
+    def slow(self: Retrain, case: Case, state: MethodState) -> dict[str, Any]:
+        time.sleep(0.3)
+        return step(self, case, state)
+
+    monkeypatch.setattr(Retrain, "step", slow)
+    with pytest.raises(Crash):
+        unlearn(run.path, "domain:east", "retrain", ["rounds=2"], StopAfter(1))
+    result = unlearn(run.path, "domain:east", "retrain", ["rounds=2"], Slow())
+    # Two rounds of 0.3 s and some work; neither the crash nor the waiting after rounds.
+    assert 0.6 < result["wall_seconds"] < 0.6 + result["seconds"] + 0.4
+
+
+def test_a_tracked_curve_has_angles_and_speeds(make_run: MakeRun) -> None:
+    run = make_run()
+    result = unlearn(run.path, "domain:east", "continue", SHORT["continue"], track=True)
+    start, *rounds = result["curve"]
+    assert [point["round"] for point in result["curve"]] == [0, 1, 2]
+    assert "angle_retain" not in start
+    for point in rounds:
+        assert -1 <= point["angle_forget"] <= 1
+        assert -1 <= point["angle_retain"] <= 1
+    # Learning from the retain clients goes where they would go.
+    assert rounds[0]["angle_retain"] > 0
+    assert result["t2f"] == time_to_forget(result["curve"])
+    assert result["recovery"] == recovery(result["curve"])
+    assert result["t2f"] is not None
+    assert result["curve"][-1]["fa"] == result["fa"]
+
+
+@pytest.mark.parametrize("method", ["foul", "foul-paper"])
+def test_angles_of_foul_are_measured(make_run: MakeRun, method: str) -> None:
+    run = make_run()
+    curve = unlearn(run.path, "domain:east", method, SHORT[method], track=True)["curve"]
+    for point in curve[1:]:
+        assert -1 <= point["angle_forget"] <= 1
+        assert -1 <= point["angle_retain"] <= 1
+
+
+def test_tracking_changes_nothing_and_costs_the_method_nothing(make_run: MakeRun) -> None:
+    one, other = make_run("one"), make_run("other")
+    plain = unlearn(one.path, "domain:east", "continue", SHORT["continue"])
+    tracked = unlearn(other.path, "domain:east", "continue", SHORT["continue"], track=True)
+    name = "continue-domain-east"
+    assert same_bits(one.load_model(name)[0], other.load_model(name)[0])
+    for key in ("flops", "fa", "mia_auc", "mia_accuracy", "k_probe", "v_probe"):
+        assert plain[key] == tracked[key]
+    assert (plain["curve"], plain["t2f"], plain["recovery"]) == ([], None, None)
+
+
+def test_a_curve_that_began_late_tells_no_speed(make_run: MakeRun) -> None:
+    run = make_run()
+    with pytest.raises(Crash):
+        unlearn(run.path, "domain:east", "continue", ["rounds=3"], StopAfter(1))
+    result = unlearn(run.path, "domain:east", "continue", ["rounds=3"], track=True)
+    assert [point["round"] for point in result["curve"]] == [2, 3]
+    assert (result["t2f"], result["recovery"]) == (None, None)
+
+
+def test_clients_without_test_samples_can_be_forgotten(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    forgetting_untested(monkeypatch, "east")
+    result = unlearn(run.path, "domain:east", "continue", ["rounds=1"], track=True)
+    for key in ("mia_auc", "mia_low", "mia_high", "mia_accuracy", "mia_tpr_1", "forget_test"):
+        assert result[key] is None
+    assert run.load_evaluation("continue-domain-east")["attacks"] == {}
+    assert read_results(run.results_file) == [result]
+
+
+def test_retraining_again_is_a_model_of_its_own(make_run: MakeRun) -> None:
+    run = make_run()
+    once, again = (
+        unlearn(run.path, "domain:east", name, ["rounds=1"])
+        for name in ("retrain", "retrain-again")
+    )
+    assert (once["model"], again["model"]) == (
+        *("models/retrain-domain-east.safetensors", "models/retrain-again-domain-east.safetensors"),
+    )
+    models = [run.load_model(f"{name}-domain-east")[0] for name in ("retrain", "retrain-again")]
+    assert not same_bits(*models)
+    assert [r["options"]["again"] for r in read_results(run.results_file)] == [0, 1]

@@ -10,7 +10,21 @@ from rich.console import Console
 from rich.markup import escape
 
 import foul
-from foul.cli import config, data, doctor, export, info, learn, run, unlearn
+from foul.cli import (
+    compare,
+    config,
+    data,
+    doctor,
+    evaluate,
+    export,
+    info,
+    learn,
+    methods,
+    report,
+    run,
+    ulira,
+    unlearn,
+)
 from foul.errors import FoulError
 
 app = typer.Typer(
@@ -45,7 +59,11 @@ Every command that prints figures takes --json.""",
 app.command("run")(run.run)
 app.command("learn")(learn.learn)
 app.command("unlearn")(unlearn.unlearn)
-app.command("methods")(unlearn.methods)
+app.command("methods")(methods.methods)
+app.command("compare")(compare.compare)
+app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
+app.command("ulira")(ulira.ulira)
 app.command("info")(info.info)
 app.command("export")(export.export)
 app.command("predict")(export.predict)

@@ -35,6 +35,10 @@ def percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{100 * fraction:.1f}"
 
 
+def decimal(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
 def size(count: float) -> str:
     """Bytes in a unit that reads well."""
     for unit in ("B", "kB", "MB", "GB"):

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from foul.cli.arguments import split_config
-from foul.cli.output import JSON_OPTION, percent, print_json, print_table
+from foul.cli.output import JSON_OPTION, decimal, percent, print_json, print_table
 from foul.cli.progress import ProgressDisplay
 from foul.config import load_config
 from foul.errors import UserError
 from foul.experiments.store import ResultStore
 from foul.experiments.study import METHODS, Study, run_study
+from foul.report.write import write_report
 
 
 def run(
@@ -67,7 +68,7 @@ def run(
     """
     config, texts = split_config(config, overrides)
     name = config or "digits"
-    settings, options = _split_options(texts)
+    settings, options = split_options(texts)
     chosen = load_config(name, settings)
     place = out or Path("runs") / Path(name).stem
     with ProgressDisplay(quiet) as display:
@@ -81,7 +82,13 @@ def run(
         return
     for request in dict.fromkeys(result["forget"] for result in results):
         show_comparison(place, [r for r in results if r["forget"] == request])
-    typer.echo(f"Figures: {place / 'results.json'}  Curves: {place}/**/forgetting-*.png")
+    report_on(place)
+
+
+def report_on(place: Path) -> None:
+    """Write the report and say where everything is."""
+    page = write_report([place], place / "report.html")
+    typer.echo(f"Report: {page}  Figures: {place / 'results.json'}")
 
 
 def show_comparison(place: Path, results: list[dict[str, Any]]) -> None:
@@ -92,7 +99,7 @@ def show_comparison(place: Path, results: list[dict[str, Any]]) -> None:
             ("learned" if r["method"] == "none" else r["method"])
             + (f" ({r['seed']})" if several else ""),
             *(percent(r[key]) for key in ("fa", "ra", "ta")),
-            f"{r['mia_auc']:.3f}",
+            decimal(r["mia_auc"]),
             r["rounds"],
             f"{r['bytes'] / 1e6:.1f}",
             f"{r['flops'] / 1e9:.0f}",
@@ -105,8 +112,8 @@ def show_comparison(place: Path, results: list[dict[str, Any]]) -> None:
     columns += ["MB", "GFLOP", "s", "off by"]
     print_table(f"{place}: forgetting {results[0]['forget']}", columns, rows)
     typer.echo(
-        "MIA: AUC of a loss threshold. s: seconds of client work. off by: mean of |FA - Retrain|"
-        " and the shortfalls of RA and TA below Retrain, in points."
+        "MIA: AUC of a loss threshold. s: seconds of client work. off by: mean of |FA - Retrain|,"
+        " the shortfalls of RA and TA below Retrain, and |MIA accuracy - Retrain|, in points."
     )
     for r in results:
         if r["method"].startswith("foul"):
@@ -130,7 +137,7 @@ def _refuse_idle_options(options: dict[str, list[str]], methods: list[str]) -> N
             )
 
 
-def _split_options(texts: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+def split_options(texts: list[str]) -> tuple[list[str], dict[str, list[str]]]:
     """Settings of the configuration, and options of methods by the method's name."""
     settings: list[str] = []
     options: dict[str, list[str]] = {}

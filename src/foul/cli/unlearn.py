@@ -1,15 +1,14 @@
-"""`foul unlearn` and `foul methods`."""
+"""`foul unlearn`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from foul.cli.output import JSON_OPTION, percent, print_json, print_table, size
+from foul.cli.output import JSON_OPTION, decimal, percent, print_json, print_table, size
 from foul.cli.progress import ProgressDisplay
 from foul.runs.folder import RunFolder
 from foul.runs.results import read_results
-from foul.unlearning.methods import METHODS
 from foul.unlearning.stage import unlearn as run_unlearning
 
 
@@ -49,34 +48,13 @@ def unlearn(
         typer.echo(f"{method} stopped: {result['stopped']}. Model: {run / result['model']}")
 
 
-def methods(as_json: Annotated[bool, JSON_OPTION] = False) -> None:
-    """The unlearning methods: what each does and needs, and its default options."""
-    if as_json:
-        print_json(
-            {
-                name: {
-                    "idea": entry.idea,
-                    "requirements": entry.method.requirements.to_dict(),
-                    "options": entry.options.model_dump(mode="json"),
-                }
-                for name, entry in METHODS.items()
-            }
-        )
-        return
-    rows = []
-    for name, entry in METHODS.items():
-        needs = [k.replace("_", " ") for k, v in entry.method.requirements.to_dict().items() if v]
-        rows.append([name, entry.idea, ", ".join(needs) or "nothing special"])
-    print_table("Methods", ["name", "idea", "needs"], rows)
-
-
 def show_results(folder: RunFolder, forget: str) -> None:
     """The figures of all methods that served this request."""
     rows = [
         [
             r["method"],
             *(percent(r[key]) for key in ("fa", "ra", "ta", "forget_test")),
-            f"{r['mia_auc']:.3f}",
+            decimal(r["mia_auc"]),
             r["rounds"],
             size(r["bytes"]),
             f"{r['flops'] / 1e9:.1f}",

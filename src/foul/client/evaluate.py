@@ -1,15 +1,11 @@
 """The task `evaluate`: how well the network that was sent fits this client's samples."""
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
 from foul.client.context import TaskContext
-from foul.data.batches import ordered_batches, to_float
-from foul.data.domains import Samples
+from foul.client.forward import forward
 from foul.federation.messages import Numbers, Tensors
-
-EVALUATION_BATCH = 256
 
 
 def evaluate(context: TaskContext) -> tuple[Tensors, Numbers]:
@@ -21,26 +17,26 @@ def evaluate(context: TaskContext) -> tuple[Tensors, Numbers]:
 
 def score(context: TaskContext, split: str) -> Numbers:
     """Counts of one split for the live network."""
-    samples: Samples = getattr(context.data, split)
-    net = context.net.eval()
-    correct, causal, loss = 0, 0, 0.0
-    with torch.inference_mode():
-        for rows in ordered_batches(len(samples), EVALUATION_BATCH):
-            images, labels = samples.batch(rows)
-            labels = labels.to(context.device)
-            with context.meter.step(("evaluate", *images.shape)):
-                features = net.E(to_float(images.to(context.device)))
-                z_k = net.K(features)
-                causal_logits = net.causal_logits(z_k)
-                logits = (
-                    net.joint_logits(z_k, net.V(features))
-                    if net.deployed_head == "joint"
-                    else causal_logits
-                )
-            correct += hits(logits, labels)
-            causal += hits(causal_logits, labels)
-            loss += float(functional.cross_entropy(logits, labels, reduction="sum"))
-    return {"samples": len(samples), "correct": correct, "causal_correct": causal, "loss": loss}
+    net, samples = context.net, getattr(context.data, split)
+
+    def both(images: Tensor) -> tuple[Tensor, Tensor]:
+        features = net.E(images)
+        z_k = net.K(features)
+        causal = net.causal_logits(z_k)
+        joint = net.deployed_head == "joint"
+        return net.joint_logits(z_k, net.V(features)) if joint else causal, causal
+
+    correct, causal_correct, loss = 0, 0, 0.0
+    for (logits, causal_logits), labels in forward(context, samples, "evaluate", both):
+        correct += hits(logits, labels)
+        causal_correct += hits(causal_logits, labels)
+        loss += float(functional.cross_entropy(logits, labels, reduction="sum"))
+    return {
+        "samples": len(samples),
+        "correct": correct,
+        "causal_correct": causal_correct,
+        "loss": loss,
+    }
 
 
 def hits(logits: Tensor, labels: Tensor) -> int:

@@ -3,8 +3,7 @@
 import torch
 
 from foul.client.context import TaskContext
-from foul.client.evaluate import EVALUATION_BATCH
-from foul.data.batches import ordered_batches, to_float
+from foul.client.forward import forward
 from foul.data.domains import Samples
 from foul.federation.messages import Numbers, Tensors
 from foul.models import part_of
@@ -45,14 +44,14 @@ def _complete(context: TaskContext, key: str) -> bool:
 
 
 def _outputs(context: TaskContext, samples: Samples) -> tuple[torch.Tensor, torch.Tensor]:
-    net = context.net.eval()
+    net = context.net
+
+    def frozen(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        features = net.E(images)
+        return features, net.K(features)
+
     extracted, codes = [], []
-    with torch.inference_mode():
-        for rows in ordered_batches(len(samples), EVALUATION_BATCH):
-            images, _ = samples.batch(rows)
-            with context.meter.step(("freeze", *images.shape)):
-                features = net.E(to_float(images.to(context.device)))
-                z_k = net.K(features)
-            extracted.append(features.permute(0, 2, 3, 1).cpu())
-            codes.append(z_k.flatten(1).cpu())
+    for (features, z_k), _ in forward(context, samples, "freeze", frozen):
+        extracted.append(features.permute(0, 2, 3, 1).cpu())
+        codes.append(z_k.flatten(1).cpu())
     return torch.cat(extracted), torch.cat(codes)

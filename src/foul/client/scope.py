@@ -8,8 +8,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from foul.client.context import TaskContext
-from foul.client.evaluate import EVALUATION_BATCH, hits
+from foul.client.evaluate import hits
 from foul.client.features import Features
+from foul.client.forward import EVALUATION_BATCH
 from foul.data.batches import ordered_batches
 from foul.federation.messages import Numbers, Tensors
 

@@ -9,15 +9,22 @@ from uuid import uuid4
 
 import torch
 
+from foul.client.adapt import adapt, keep, survey
+from foul.client.angle import angle
+from foul.client.channels import channels
 from foul.client.context import Task, TaskContext
+from foul.client.divergence import divergence
 from foul.client.evaluate import evaluate
 from foul.client.features import FeatureStore
 from foul.client.flops import FlopMeter
 from foul.client.freeze import freeze
 from foul.client.learn import learn
-from foul.client.membership import membership
 from foul.client.moments import moments, probed
+from foul.client.outputs import outputs
+from foul.client.pictures import latents, reconstruct
 from foul.client.probe import probe
+from foul.client.train import train
+from foul.client.triggered import triggered
 from foul.client.unlearn import unlearn
 from foul.config.schema import ModelConfig
 from foul.data.clients import ClientData
@@ -29,10 +36,20 @@ TASKS: Mapping[str, Task] = {
     "evaluate": evaluate,
     "freeze": freeze,
     "unlearn": unlearn,
+    "train": train,
+    "channels": channels,
+    "keep": keep,
+    "survey": survey,
+    "adapt": adapt,
     "probe": probe,
-    "membership": membership,
+    "outputs": outputs,
+    "divergence": divergence,
+    "angle": angle,
+    "reconstruct": reconstruct,
+    "latents": latents,
     "moments": moments,
     "probed": probed,
+    "triggered": triggered,
 }
 """Every task a server can ask for, by name."""
 

@@ -55,6 +55,9 @@ class ClientsConfig(Section):
     """Concentration of the Dirichlet draw for `dirichlet` and `uneven`; smaller is more skewed."""
     validation_fraction: float = Field(default=0.1, ge=0, lt=1)
     """Share of a client's samples it keeps out of training."""
+    redeal: float | None = Field(default=None, gt=0, lt=1)
+    """Draw this share of each domain's samples anew, by the seed, as its training data, instead of
+    the data set's own split: shadow models differ in what they saw (`foul ulira`)."""
 
 
 class ModelConfig(Section):
@@ -216,6 +219,22 @@ class FederationConfig(Section):
     keep_deltas: bool = False
     """Keep every client's last update of V and the joint head, so that FOUL can forget clients
     that have left (departed=true). It is data about the clients, so it is off by default."""
+    history: Literal["none", "domains", "clients"] = "none"
+    """Add up, while learning, what each domain or each client contributed, so that FedRecovery can
+    subtract it: one model's size on disk for each."""
+
+
+class BackdoorConfig(Section):
+    """A trigger in some clients' training data: what they alone have taught can then be seen."""
+
+    clients: tuple[str, ...] = ()
+    """Clients (ids) or domains that carry the trigger; empty: nobody."""
+    share: float = Field(default=0.5, gt=0, le=1)
+    """Share of their training samples that get the trigger and the target label."""
+    target: int = Field(default=0, ge=0)
+    """Index of the class that the trigger stands for."""
+    size: int = Field(default=4, ge=1, le=28)
+    """Side of the trigger in pixels of an image of 28; it grows with the image."""
 
 
 class Config(Section):
@@ -236,6 +255,7 @@ class Config(Section):
     model: ModelConfig = ModelConfig()
     learning: LearningConfig = LearningConfig()
     federation: FederationConfig = FederationConfig()
+    backdoor: BackdoorConfig = BackdoorConfig()
 
     @model_validator(mode="after")
     def _adversarial_head_exists(self) -> "Config":

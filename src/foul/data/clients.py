@@ -8,6 +8,7 @@ import torch
 from foul.config.schema import ClientsConfig
 from foul.data.domains import Domain, DomainSet, Samples
 from foul.data.partition import dirichlet, iid, uneven
+from foul.data.redeal import redealt
 from foul.data.split import Rows
 from foul.errors import UserError
 from foul.names import slug
@@ -59,6 +60,8 @@ def _require_different_names(names: tuple[str, ...]) -> None:
 
 
 def _clients_of(domain: Domain, config: ClientsConfig, seed: int) -> list[ClientData]:
+    if config.redeal is not None:
+        domain = redealt(domain, config.redeal, seed)
     labels = domain.train.targets.numpy()
     rng = numpy_generator(seed, "data/partition", client=domain.name)
     shares = _partition(labels, config, rng, f"Domain '{domain.name}'")

@@ -7,7 +7,7 @@ from typing import Any
 
 from foul.federation.federation import Federation, RoundLog
 from foul.federation.messages import ClientInfo, Tensors
-from foul.models import DEPLOYED, part_of
+from foul.models import deployed_state
 
 SPLITS = ("train", "validation", "test")
 
@@ -84,12 +84,11 @@ def evaluate(
 ) -> Accuracies:
     """Send the deployed model to the clients and collect their scores."""
     asked = federation.clients if clients is None else clients
-    sent = {name: tensor for name, tensor in tensors.items() if part_of(name) in DEPLOYED}
     scores, log = {}, RoundLog()
     for reply in federation.ask(
         "evaluate",
         asked,
-        sent,
+        deployed_state(tensors),
         {"splits": list(splits)},
         round=round,
         stage="evaluation",

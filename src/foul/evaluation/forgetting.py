@@ -1,91 +1,149 @@
-"""How well a model has forgotten: FA, RA, TA and a membership attack."""
+"""How well a model has forgotten: accuracy, attacks, and what its encoders still tell."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from foul.evaluation.accuracy import evaluate
-from foul.evaluation.membership import auc_interval, loss_auc
+import numpy as np
+from numpy.typing import NDArray
+
+from foul.config.schema import BackdoorConfig
+from foul.evaluation.accuracy import Accuracies, Score, evaluate
+from foul.evaluation.attacks import AttackResult, run_attacks
+from foul.evaluation.backdoor import backdoor_success
 from foul.evaluation.probe import linear_probe
 from foul.federation.federation import Federation, RoundLog
 from foul.federation.messages import Tensors
-from foul.models import DEPLOYED, part_of
+from foul.models import deployed_state
 from foul.unlearning.request import ForgetRequest
 
+SPLITS = ("train", "test")
+"""Forget clients' validation samples may have steered a method: they never judge it."""
 
-@dataclass(frozen=True)
-class Forgetting:
-    """Fractions of 1. Members of the attack are the forget clients' training samples, the others
-    their own test samples: the same domain, so that it is membership that is detected."""
-
-    fa: float
-    """Accuracy on the forget clients' training data."""
-    ra: float
-    """Accuracy on the retain clients' training data."""
-    ta: float
-    """Accuracy on the test sets of all domains."""
-    forget_test: float
-    retain_test: float
-    mia_auc: float
-    mia_low: float
-    mia_high: float
-    """The 95 % interval of the attack's AUC."""
-    k_probe: float | None
-    """Test accuracy of a linear probe on z_K, fitted to the forget clients' labels."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+Logits = NDArray[np.float64]
+"""Aligned logits `[N, C]`, as the task `outputs` sends them."""
 
 
 def accuracies(
     federation: Federation, tensors: Tensors, request: ForgetRequest
-) -> dict[str, float]:
-    """FA, RA and TA of a model, and its test accuracy on either side."""
-    scores = evaluate(federation, tensors, splits=("train", "test"))
+) -> dict[str, float | None]:
+    """FA, RA and TA of a model, and its test accuracy on either side; None without samples."""
+    return _accuracies(evaluate(federation, tensors, splits=SPLITS), request)
+
+
+def _accuracies(scores: Accuracies, request: ForgetRequest) -> dict[str, float | None]:
     forget = [client.id for client in request.forget if client.id in scores.clients]
     retain = [client.id for client in request.retain if client.id in scores.clients]
 
-    def accuracy(split: str, clients: list[str]) -> float:
+    def accuracy(split: str, clients: list[str]) -> float | None:
         total = scores.total(split, clients)
-        return total.correct / max(1, total.samples)
+        return total.correct / total.samples if total.samples else None
 
     return {
-        "fa": accuracy("train", forget),
-        "ra": accuracy("train", retain),
+        # Every client has training samples, so that curves are without holes.
+        "fa": accuracy("train", forget) or 0.0,
+        "ra": accuracy("train", retain) or 0.0,
         "ta": accuracy("test", forget + retain),
         "forget_test": accuracy("test", forget),
         "retain_test": accuracy("test", retain),
     }
 
 
-def assess(federation: Federation, tensors: Tensors, request: ForgetRequest) -> Forgetting:
-    """Evaluate a model with respect to a request."""
-    members, others = _losses(federation, tensors, request)
-    auc = loss_auc(members, others)
-    low, high = auc_interval(auc, len(members), len(others))
+@dataclass(frozen=True)
+class Forgetting:
+    """What was measured of one model with respect to one request."""
+
+    accuracies: dict[str, float | None]
+    """FA, RA, TA and test accuracy on either side, as fractions."""
+    scores: Accuracies
+    attacks: dict[str, AttackResult]
+    """Membership attacks by name; none if the forget clients have no test samples."""
+    probes: dict[str, dict[str, float | None]]
+    """Encoder -> what a linear probe tells from its latents -> test accuracy."""
+    backdoor: float | None = None
+    """Share of images with the trigger that are answered as it wants; None without a trigger."""
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of `results.json`; the attack is the loss threshold."""
+        loss = self.attacks.get("loss")
+        return {
+            **self.accuracies,
+            "mia_auc": loss and loss.auc,
+            "mia_low": loss and loss.auc_low,
+            "mia_high": loss and loss.auc_high,
+            "mia_accuracy": loss and loss.accuracy,
+            "mia_tpr_1": loss and loss.tpr_1,
+            "k_probe": self.probes["K"]["labels"],
+            "v_probe": self.probes["V"]["labels"],
+            "backdoor": self.backdoor,
+        }
+
+    def detail(self) -> dict[str, Any]:
+        """Everything, JSON-like."""
+        return {
+            "accuracy": {
+                "clients": {
+                    client: {split: score.to_dict() for split, score in splits.items()}
+                    for client, splits in self.scores.clients.items()
+                },
+                "domains": {
+                    domain: {
+                        # Nobody of a domain may have answered.
+                        split: self.scores.by_domain(split).get(domain, Score()).to_dict()
+                        for split in SPLITS
+                    }
+                    for domain in sorted(set(self.scores.domains.values()))
+                },
+            },
+            "attacks": {name: attack.to_dict() for name, attack in self.attacks.items()},
+            "probes": self.probes,
+            "backdoor": None if self.backdoor is None else {"success": self.backdoor},
+        }
+
+
+def assess(
+    federation: Federation,
+    tensors: Tensors,
+    request: ForgetRequest,
+    backdoor: BackdoorConfig | None = None,
+) -> Forgetting:
+    """Evaluate a model with respect to a request.
+
+    Members of the attacks are the forget clients' training samples, the others their own test
+    samples: the same domain, so that it is membership that is detected (decision 15).
+    """
+    scores = evaluate(federation, tensors, splits=SPLITS)
+    members, others = forget_outputs(federation, tensors, request)
+    attacked = len(members) and len(others)
     return Forgetting(
-        **accuracies(federation, tensors, request),
-        mia_auc=auc,
-        mia_low=low,
-        mia_high=high,
-        k_probe=linear_probe(federation, tensors, request.forget, "K"),
+        _accuracies(scores, request),
+        scores,
+        run_attacks(members, others, federation.seed) if attacked else {},
+        {
+            part: {
+                "labels": linear_probe(federation, tensors, request.forget, part),
+                "domain": linear_probe(federation, tensors, federation.clients, part, domains=True),
+            }
+            for part in ("K", "V")
+        },
+        backdoor_success(federation, tensors, backdoor) if backdoor else None,
     )
 
 
-def _losses(
+def forget_outputs(
     federation: Federation, tensors: Tensors, request: ForgetRequest
-) -> tuple[list[float], list[float]]:
-    sent = {name: tensor for name, tensor in tensors.items() if part_of(name) in DEPLOYED}
-    members: list[float] = []
-    others: list[float] = []
+) -> tuple[Logits, Logits]:
+    """Aligned logits of the forget clients' training and test samples."""
+    found: dict[str, list[Logits]] = {split: [] for split in SPLITS}
     for reply in federation.ask(
-        "membership",
+        "outputs",
         request.forget,
-        sent,
-        {"splits": ["train", "test"]},
+        deployed_state(tensors),
+        {"splits": list(SPLITS)},
         round=0,
         stage="evaluation",
         log=RoundLog(),
     ):
-        members += reply.numbers["train"]
-        others += reply.numbers["test"]
-    return members, others
+        for split in SPLITS:
+            found[split].append(reply.tensors[split].double().numpy())
+    train, test = (np.concatenate(found[split]) for split in SPLITS)
+    return train, test

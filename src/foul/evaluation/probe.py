@@ -1,5 +1,5 @@
 """What a linear probe still finds in an encoder: a classifier on its latents, fitted to the very
-labels that were to be forgotten."""
+labels that were to be forgotten, or to the domains."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ import torch
 
 from foul.federation.federation import Federation, RoundLog
 from foul.federation.messages import ClientInfo, Numbers, Tensors
-from foul.models import DEPLOYED, part_of
+from foul.models import deployed_state
 
 RIDGE = 1e-3
 """Of the mean diagonal of the Gram matrix."""
@@ -23,14 +23,21 @@ def ridge(gram: torch.Tensor, cross: torch.Tensor) -> torch.Tensor:
 
 
 def linear_probe(
-    federation: Federation, tensors: Tensors, clients: Sequence[ClientInfo], part: str = "K"
+    federation: Federation,
+    tensors: Tensors,
+    clients: Sequence[ClientInfo],
+    part: str = "K",
+    domains: bool = False,
 ) -> float | None:
     """Test accuracy of a probe fitted on these clients' training samples; None without any.
 
-    Fitted in one round from sums over samples, so no latent leaves its client.
+    It tells classes, or with `domains` the domain that a sample comes from. Fitted in one round
+    from sums over samples, so no latent leaves its client.
     """
-    sent = {n: t for n, t in tensors.items() if part_of(n) in DEPLOYED}
+    sent = deployed_state(tensors)
     settings: Numbers = {"part": part, "split": "train"}
+    if domains:
+        settings["domains"] = sorted({client.domain for client in clients})
     sums: Tensors = {}
     fitted = 0
     for reply in federation.ask(

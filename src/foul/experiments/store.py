@@ -13,6 +13,8 @@ from foul.runs.results import read_json
 
 _ELSEWHERE = ("device", "workers", "threads", "tensorboard")
 """Settings of the machine: they change how fast a result comes, not what it is."""
+_NEUTRAL = (("again", 0),)
+"""Options that came later: at these values they decide nothing."""
 _BULK = ("records", "identity", "model")
 """What belongs to the run folder, not to a table."""
 
@@ -22,6 +24,14 @@ def result_key(config: Config, forget: str, method: str, options: dict[str, Any]
     settings = config.model_dump(mode="json", exclude=set(_ELSEWHERE))
     for place in ("path", "cache"):
         settings["data"].pop(place)
+    if not config.backdoor.clients:
+        # Off, it decides nothing; and results keep the keys they had before there was one.
+        settings.pop("backdoor")
+    # What is kept beside learning does not change the model, and FedRecovery says if it is missing.
+    settings["federation"].pop("history")
+    if config.clients.redeal is None:
+        settings["clients"].pop("redeal")
+    options = {key: value for key, value in options.items() if (key, value) not in _NEUTRAL}
     text = json.dumps([settings, forget, method, options], sort_keys=True)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 

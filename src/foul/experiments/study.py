@@ -9,14 +9,15 @@ from foul.client.worker import client_info
 from foul.config.schema import Config
 from foul.data import build_clients, load_dataset
 from foul.errors import UserError
-from foul.evaluation.gaps import best_stop, distance, gaps
+from foul.evaluation.gaps import best_stop, distance, gaps, speeds
+from foul.evaluation.stage import evaluate_run
 from foul.experiments.store import ResultStore, result_key, slim
 from foul.federation.observer import Observer
 from foul.learning.stage import learn
 from foul.names import slug
 from foul.report.curves import plot_curves
 from foul.runs.folder import RunFolder
-from foul.runs.results import add_results
+from foul.runs.results import add_results, read_results
 from foul.unlearning.methods import make_method
 from foul.unlearning.request import ForgetRequest
 from foul.unlearning.stage import unlearn
@@ -35,6 +36,7 @@ class Study:
         methods: names of `foul methods`.
         seeds: how many seeds, counted up from the configuration's.
         options: `key=value` texts per method.
+        keep_going: note a method that fails, and go on with the others.
     """
 
     config: Config
@@ -42,6 +44,7 @@ class Study:
     methods: Sequence[str] = METHODS
     seeds: int = 1
     options: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    keep_going: bool = False
 
 
 def run_study(
@@ -63,18 +66,30 @@ def run_study(
     observer, out = observer or Observer(), Path(out)
     check(study, observer)
     found: list[dict[str, Any]] = []
+    failures: list[str] = []
     for number in range(study.seeds):
         config = study.config.model_copy(update={"seed": study.config.seed + number})
         folder = out if study.seeds == 1 else out / f"seed-{config.seed}"
         run = learn(config, folder, resume=_started(folder), observer=observer, command=command)
         for request in study.forget or (_last_domain(run),):
-            results = [
-                _served(study, run, request, name, observer, store) for name in study.methods
-            ]
+            results = []
+            for place, name in enumerate(study.methods):
+                observer.on_work("methods", place, len(study.methods))
+                try:
+                    results.append(_served(study, run, request, name, observer, store))
+                except Exception as error:
+                    if not study.keep_going:
+                        raise
+                    failures.append(f"{name}, {request}, seed {config.seed}: {error}")
+                    observer.on_message(f"failed: {failures[-1]}")
+            observer.on_work("methods", len(study.methods), len(study.methods))
+            results = _with_divergence(run, request, results, observer)
             found += compared(results)
             add_results(out / "results.json", found)
             title = f"{config.data.name}, forgetting {request}, seed {config.seed}"
             plot_curves(results, run.path / f"forgetting-{slug(request)}.png", title)
+    if failures and not found:
+        raise UserError(f"Every method failed ({failures[0]})")
     return found
 
 
@@ -118,6 +133,23 @@ def _served(
     return store.put(key, result) if store else slim(result)
 
 
+def _with_divergence(
+    run: RunFolder, request: str, results: list[dict[str, Any]], observer: Observer
+) -> list[dict[str, Any]]:
+    """The results with their divergence from Retrain; pictures for the report are made too."""
+    there = read_results(run.results_file)
+    if not any("model" in known and known["forget"] == request for known in there):
+        return results
+    measured = evaluate_run(
+        run.path, request, parts=("kl", "pictures"), observer=observer, missing_only=True
+    )
+    told = {result["method"]: result for result in measured}
+    return [
+        result | {k: v for k, v in told.get(result["method"], {}).items() if k.startswith("kl_")}
+        for result in results
+    ]
+
+
 def compared(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The results with their gaps to Retrain and the best possible stop, where Retrain is there."""
     retrain = next((r for r in results if r["method"] == "retrain"), None)
@@ -126,6 +158,7 @@ def compared(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         result
         | gaps(result, retrain)
+        | speeds(result["curve"], retrain["fa"])
         | {
             "distance": distance(result, retrain),
             "best_stop": best_stop(result["curve"], retrain),

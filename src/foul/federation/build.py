@@ -10,6 +10,7 @@ from foul.client.features import FeatureStore
 from foul.client.worker import Worker
 from foul.config.schema import Config
 from foul.data import DomainSet, build_clients, load_dataset
+from foul.data.backdoor import poison_chosen
 from foul.devices import CpuPlan, pick_device, plan_cpu
 from foul.federation.engine import Engine
 from foul.federation.federation import Federation
@@ -64,7 +65,12 @@ def build(
         config.seed,
         observer.decoded,
     )
-    clients = build_clients(data, config.clients, config.seed)
+    clients = poison_chosen(
+        build_clients(data, config.clients, config.seed),
+        config.backdoor,
+        len(data.classes),
+        config.seed,
+    )
     net = initial_network(config, len(data.classes), data.image_size)
     initial = {name: tensor.clone() for name, tensor in net.state_dict().items()}
     buffers = frozenset(initial) - {name for name, _ in net.named_parameters()}

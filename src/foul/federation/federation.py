@@ -32,6 +32,12 @@ class RoundLog:
     def cost(self) -> Cost:
         return sum(self.costs.values(), Cost())
 
+    def absorb(self, other: "RoundLog") -> None:
+        """Add those who were asked apart in the same round."""
+        self.answered += other.answered
+        self.failures |= other.failures
+        self.spent(other.costs)
+
     def spent(self, costs: Mapping[str, Cost]) -> None:
         """Add what the same clients spent on another task of this round."""
         for client, cost in costs.items():
@@ -65,6 +71,10 @@ class Federation:
     @property
     def clients(self) -> Sequence[ClientInfo]:
         return self.engine.clients
+
+    def reseeded(self, seed: int) -> "Federation":
+        """The same clients and ledger, with other randomness."""
+        return Federation(self.engine, self.config, seed, self.ledger, self.observer)
 
     def sample(self, clients: Sequence[ClientInfo], round: int) -> list[ClientInfo]:
         """The clients asked in this round: all, or a share drawn for (seed, round)."""

@@ -1,6 +1,6 @@
 """Local SGD: one loop for every phase of every objective."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +15,17 @@ from foul.seeds import torch_generator
 
 Terms = dict[str, Tensor]
 """Named losses of a batch; their sum is descended."""
+MakeOptimiser = Callable[[Mapping[str, nn.Parameter], float, LearningConfig], torch.optim.Optimizer]
+"""An optimiser for these named parameters at this rate."""
+
+
+def sgd(
+    parameters: Mapping[str, nn.Parameter], rate: float, config: LearningConfig
+) -> torch.optim.Optimizer:
+    """SGD with the configured momentum and weight decay."""
+    return torch.optim.SGD(
+        parameters.values(), rate, config.momentum, weight_decay=config.weight_decay, foreach=True
+    )
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,9 @@ class Phase:
     """Normalise with the running statistics of BatchNorm layers, and leave these alone."""
     min_steps: int = 1
     """At least so many steps, however few the samples."""
+    fresh: bool = False
+    """Each step draws its batch from all samples, whatever earlier steps drew; else epochs."""
+    optimiser: MakeOptimiser = sgd
 
 
 Fetch = Callable[[Tensor], tuple[Tensor, ...]]
@@ -62,13 +76,7 @@ class LocalTraining:
         if phase.fix_statistics or 0 < config.fix_statistics_after < context.round:
             fix_statistics(context.net)
         parameters = select_parameters(context.net, phase.parts)
-        optimiser = torch.optim.SGD(
-            parameters,
-            phase.rate * self._rate_scale,
-            config.momentum,
-            weight_decay=config.weight_decay,
-            foreach=True,
-        )
+        optimiser = phase.optimiser(parameters, phase.rate * self._rate_scale, config)
         sums: dict[str, Tensor] = {}
         seen = 0
         for batch in self._batches(phase, fetch or self._images(phase)):
@@ -79,7 +87,7 @@ class LocalTraining:
                 total = torch.stack(list(terms.values())).sum()
                 torch.autograd.backward(total)
             if config.max_grad_norm:
-                nn.utils.clip_grad_norm_(parameters, config.max_grad_norm, foreach=True)
+                nn.utils.clip_grad_norm_(parameters.values(), config.max_grad_norm, foreach=True)
             optimiser.step()
             for name, term in terms.items():
                 value = term.detach() * len(labels)
@@ -88,14 +96,19 @@ class LocalTraining:
         return {f"{phase.name}/{name}": float(value) / seen for name, value in sums.items()}
 
     def _batches(self, phase: Phase, fetch: Fetch) -> Iterator[tuple[Tensor, ...]]:
-        """`phase.epochs` shuffled epochs; a fraction is that part of an epoch."""
+        """`phase.epochs` shuffled epochs, perhaps a fraction of one, or as many fresh draws."""
         count, size = len(self._context.data.train), self._config.batch_size
         if count == 0:
             raise ValueError("this client has no training samples")
         shuffle = self.generator(f"shuffle/{phase.name}")
         steps = max(phase.min_steps, round(phase.epochs * batch_count(count, size)))
         while steps > 0:
-            for rows in shuffled_batches(count, size, shuffle):
+            epoch = (
+                [torch.randperm(count, generator=shuffle)[:size]]
+                if phase.fresh
+                else shuffled_batches(count, size, shuffle)
+            )
+            for rows in epoch:
                 yield tuple(part.to(self._context.device) for part in fetch(rows))
                 steps -= 1
                 if steps == 0:
@@ -116,14 +129,14 @@ class LocalTraining:
         return fetch
 
 
-def select_parameters(net: nn.Module, parts: tuple[str, ...]) -> list[nn.Parameter]:
+def select_parameters(net: nn.Module, parts: tuple[str, ...]) -> dict[str, nn.Parameter]:
     """Make just these parts trainable, so that no gradient is computed for the others."""
-    chosen = []
+    chosen = {}
     for name, parameter in net.named_parameters():
         trainable = part_of(name) in parts
         parameter.requires_grad_(trainable)
         if trainable:
-            chosen.append(parameter)
+            chosen[name] = parameter
     return chosen
 
 

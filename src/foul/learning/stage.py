@@ -1,5 +1,6 @@
 """The learning stage as a run: folder, checkpoints, resume, summary."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ from foul.evaluation.accuracy import evaluate
 from foul.federation.build import Setting, build
 from foul.federation.federation import Federation, QuorumError
 from foul.federation.ledger import Ledger
-from foul.federation.messages import join_groups, take_group
+from foul.federation.messages import Tensors, join_groups, take_group
 from foul.federation.observer import Observer
+from foul.learning.history import History
 from foul.learning.rounds import LearningState, learning_rounds
 from foul.runs.folder import RunFolder
 
@@ -78,7 +80,8 @@ def learn(
 
 def _run(folder: RunFolder, config: Config, setting: Setting, observer: Observer) -> None:
     federation, learning = setting.federation, config.learning
-    state, ledger = _restore(folder, setting)
+    history = _history(config, setting)
+    state, ledger = _restore(folder, setting, history)
     federation.ledger = ledger
     recorded = state.round
     observer.on_stage("learning", learning.rounds, state.round)
@@ -89,21 +92,49 @@ def _run(folder: RunFolder, config: Config, setting: Setting, observer: Observer
             state,
             federation.clients,
             setting.buffers,
-            keep=folder.save_delta if config.federation.keep_deltas else None,
+            keep=_keeper(folder, config, history),
         ):
+            if history:
+                history.end_round()
             if learning.evaluate_every and state.round % learning.evaluate_every == 0:
                 record["test"] = _test_scores(federation, state)
             folder.append(record)
             recorded = state.round
             if state.finished(learning) or state.round % config.federation.checkpoint_every == 0:
-                _save(folder, config, state, ledger)
+                _save(folder, config, state, ledger, history)
             observer.on_round(record)
     except QuorumError:
         # The round that failed changed nothing but the costs.
         if state.round == recorded:
-            _save(folder, config, state, ledger)
+            _save(folder, config, state, ledger, history)
         raise
+    if history:
+        folder.save_history(*history.state())
     _finish(folder, setting, state)
+
+
+def _history(config: Config, setting: Setting) -> History | None:
+    kind = config.federation.history
+    if kind == "none":
+        return None
+    return History.of(kind, setting.federation.clients, setting.buffers)
+
+
+def _keeper(
+    folder: RunFolder, config: Config, history: History | None
+) -> Callable[[str, Tensors], None] | None:
+    """What to do with each client's update, if anything."""
+    keepers: list[Callable[[str, Tensors], None]] = []
+    if config.federation.keep_deltas:
+        keepers.append(folder.save_delta)
+    if history:
+        keepers.append(history.add)
+
+    def keep(client: str, delta: Tensors) -> None:
+        for keeper in keepers:
+            keeper(client, delta)
+
+    return keep if keepers else None
 
 
 def _test_scores(federation: Federation, state: LearningState) -> dict[str, Any]:
@@ -131,13 +162,25 @@ def _finish(folder: RunFolder, setting: Setting, state: LearningState) -> None:
     )
 
 
-def _save(folder: RunFolder, config: Config, state: LearningState, ledger: Ledger) -> None:
-    tensors = join_groups({"model": state.tensors, "velocity": state.velocity})
+def _save(
+    folder: RunFolder,
+    config: Config,
+    state: LearningState,
+    ledger: Ledger,
+    history: History | None,
+) -> None:
+    groups = {"model": state.tensors, "velocity": state.velocity}
     numbers = {**state.numbers(), "seed": config.seed, "ledger": ledger.to_dict()}
-    folder.save_checkpoint(state.round, tensors, numbers, config.federation.keep_checkpoints)
+    if history:
+        groups["history"], numbers["history"] = history.state()
+    folder.save_checkpoint(
+        state.round, join_groups(groups), numbers, config.federation.keep_checkpoints
+    )
 
 
-def _restore(folder: RunFolder, setting: Setting) -> tuple[LearningState, Ledger]:
+def _restore(
+    folder: RunFolder, setting: Setting, history: History | None
+) -> tuple[LearningState, Ledger]:
     """The state of the newest checkpoint, or the beginning."""
     saved = folder.last_checkpoint()
     if saved is None:
@@ -151,6 +194,8 @@ def _restore(folder: RunFolder, setting: Setting) -> tuple[LearningState, Ledger
         numbers["best"],
         numbers["best_round"],
     )
+    if history:
+        history.restore(take_group(tensors, "history"), numbers["history"])
     folder.rewind(state.round)
     return state, Ledger(numbers["ledger"])
 

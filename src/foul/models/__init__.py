@@ -1,6 +1,7 @@
 """Backbones and the disentangled network."""
 
 from foul.models.backbones import BACKBONES, ResNet
+from foul.models.deployed import deployed_state
 from foul.models.disentangled import DEPLOYED, DisentangledNet, Gaussian, build_network, part_of
 from foul.models.summary import ModelSummary, summarise
 from foul.models.weights import load_backbone
@@ -13,6 +14,7 @@ __all__ = [
     "ModelSummary",
     "ResNet",
     "build_network",
+    "deployed_state",
     "load_backbone",
     "part_of",
     "summarise",

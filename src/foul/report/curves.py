@@ -1,48 +1,45 @@
 """Forget and retain accuracy per round, of several methods, as a picture."""
 
-from collections.abc import Sequence
-from io import BytesIO
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from foul.runs.atomic import replacing
+from foul.report.charts.files import to_png
+from foul.report.charts.lines import Line, Panel, draw_lines
+from foul.report.charts.style import STYLE, Look, looks, name_lines
+from foul.report.collect import LEARNED, RETRAIN
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-"""Okabe and Ito's palette: told apart by colour-blind readers too."""
+PANELS = {"fa": "forget accuracy FA (%)", "ra": "retain accuracy RA (%)"}
 
 
+def curve(
+    result: Mapping[str, Any], key: str, label: str, look: Look, scale: float = 100.0
+) -> Line | None:
+    """One figure of a result over its rounds, where it was measured."""
+    points = [p for p in result.get("curve") or [] if p.get(key) is not None]
+    if not points:
+        return None
+    return Line(label, look, [p["round"] for p in points], [scale * p[key] for p in points])
+
+
+@rc_context(STYLE)
 def plot_curves(results: Sequence[dict[str, Any]], path: Path, title: str) -> None:
     """FA on the left and RA on the right over rounds; Retrain's end as a dotted line."""
     figure = Figure(figsize=(9.0, 3.8), layout="constrained")
     axes = figure.subplots(1, 2)
-    panels = (("fa", "forget accuracy FA (%)"), ("ra", "retain accuracy RA (%)"))
-    # `none` has nothing but its start, which the others share.
-    drawn = [r for r in results if r["method"] != "none" and r.get("curve")]
-    for axis, (metric, label) in zip(axes, panels, strict=True):
-        for number, result in enumerate(drawn):
-            points = result["curve"]
-            axis.plot(
-                [point["round"] for point in points],
-                [100 * point[metric] for point in points],
-                marker="o",
-                markersize=3,
-                color=COLOURS[number % len(COLOURS)],
-                label=result["method"],
-            )
-        for result in results:
-            if result["method"] == "retrain":
-                axis.axhline(100 * result[metric], color="0.4", linestyle=":", linewidth=1.2)
-        axis.set_xlabel("round")
-        axis.set_ylabel(label)
-        axis.set_ylim(-2, 102)
-        axis.grid(alpha=0.25)
-        axis.spines[["top", "right"]].set_visible(False)
-    if drawn:
-        axes[0].legend(frameon=False, fontsize=8)
+    found = looks((result["method"], result["method"]) for result in results)
+    for axis, (key, ylabel) in zip(axes, PANELS.items(), strict=True):
+        # `none` has nothing but its start, which the others share.
+        lines = [
+            curve(result, key, result["method"], found[result["method"]])
+            for result in results
+            if result["method"] != LEARNED
+        ]
+        ends = [100 * result[key] for result in results if result["method"] == RETRAIN]
+        draw_lines(axis, [line for line in lines if line], Panel(ylabel, levels=ends))
+    name_lines(figure, axes[0], columns=8)
     figure.suptitle(f"{title} (dotted: Retrain's end)", fontsize=10)
-    content = BytesIO()
-    figure.savefig(content, dpi=150, format="png")
-    with replacing(path) as temporary:
-        temporary.write_bytes(content.getvalue())
+    to_png(figure, path)

@@ -6,7 +6,9 @@ rounds.jsonl                    one line per round: accuracy, losses, who answer
 checkpoints/round-00012.safetensors
 models/learned.safetensors      the model at the end of the learning stage
 deltas/CLIENT.safetensors       with federation.keep_deltas: each client's last update of V and head
+history.safetensors             with federation.history: what each group contributed, summed up
 results.json                    figures of every unlearning method that ran
+evaluation/METHOD-REQUEST.json  what was measured of its model: per client, attacks, probes
 summary.json                    accuracy per domain, costs, disk
 """
 
@@ -26,6 +28,7 @@ from foul.federation.messages import Tensors
 from foul.models import part_of
 from foul.runs.atomic import not_written, remove_leftovers, write_text
 from foul.runs.checkpoint import load_tensors, save_tensors
+from foul.runs.results import read_json
 from foul.version import __version__
 
 FORMAT = 1
@@ -40,6 +43,8 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self.models = path / "models"
         self.deltas = path / "deltas"
+        self.evaluation = path / "evaluation"
+        self.history_file = path / "history.safetensors"
         self.results_file = path / "results.json"
 
     @classmethod
@@ -148,7 +153,13 @@ class RunFolder:
                 raise UserError(
                     f"{self.path} is in use by another process", "Wait for it to end."
                 ) from None
-            for folder in (self.path, self.checkpoints, self.models, self.deltas):
+            for folder in (
+                self.path,
+                self.checkpoints,
+                self.models,
+                self.deltas,
+                self.evaluation,
+            ):
                 remove_leftovers(folder)
             yield
 
@@ -217,6 +228,29 @@ class RunFolder:
             )
         return load_tensors(path)
 
+    def save_evaluation(self, name: str, measured: dict[str, Any]) -> None:
+        """Keep what was measured of a model; what was known of the same model stays."""
+        known = self.load_evaluation(name)
+        if known.get("identity") != measured["identity"]:
+            known = {}
+        self.evaluation.mkdir(exist_ok=True)
+        write_text(self._measured(name), json.dumps(known | measured, indent=1) + "\n")
+
+    def load_evaluation(self, name: str) -> dict[str, Any]:
+        """What was measured of a model; empty if nothing was.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        path = self._measured(name)
+        if not path.is_file():
+            return {}
+        measured = read_json(path)
+        return measured if isinstance(measured, dict) else {}
+
+    def _measured(self, name: str) -> Path:
+        return self.evaluation / f"{name}.json"
+
     def save_delta(self, client: str, delta: Tensors) -> None:
         """Keep a client's last update of what FOUL can change."""
         kept = {name: t for name, t in delta.items() if part_of(name) in ("V", "head")}
@@ -227,6 +261,14 @@ class RunFolder:
         """What `save_delta` kept of a client, if anything."""
         path = self.deltas / f"{client}.safetensors"
         return load_tensors(path)[0] if path.is_file() else None
+
+    def save_history(self, tensors: Tensors, numbers: dict[str, Any]) -> None:
+        """Keep what groups of clients contributed to learning."""
+        save_tensors(self.history_file, tensors, numbers)
+
+    def load_history(self) -> tuple[Tensors, dict[str, Any]] | None:
+        """What `save_history` kept, if anything."""
+        return load_tensors(self.history_file) if self.history_file.is_file() else None
 
     def learned(self) -> bool:
         """Whether the learning stage has ended: its summary and its model are there."""

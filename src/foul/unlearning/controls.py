@@ -1,10 +1,13 @@
 """The methods every other one is compared with: do nothing, start again, simply go on."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from foul.config.schema import LearningConfig, Section
+from foul.federation.build import initial_network
+from foul.learning.going_on import RATE, going_on
 from foul.learning.rounds import LearningState, learning_round
 from foul.unlearning.method import Case, Method, MethodState
 
@@ -30,6 +33,8 @@ class RetrainOptions(Section):
 
     rounds: int = Field(default=0, ge=0)
     """Rounds; 0: as many as learning took."""
+    again: int = Field(default=0, ge=0)
+    """Another start and another order of batches: retrained twice, honest models differ too."""
 
 
 class Retrain(Method[RetrainOptions]):
@@ -41,9 +46,21 @@ class Retrain(Method[RetrainOptions]):
     name: ClassVar[str] = "retrain"
 
     def start(self, case: Case) -> MethodState:
-        return MethodState(dict(case.initial))
+        if not self.options.again:
+            return MethodState(dict(case.initial))
+        config = case.config.model_copy(update={"seed": case.federation.seed + self._shift})
+        net = initial_network(config, case.classes, case.image_size)
+        return MethodState({name: t.clone() for name, t in net.state_dict().items()})
+
+    @property
+    def _shift(self) -> int:
+        """Far from the seeds that people count up."""
+        return 1_000_003 * self.options.again
 
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
+        if self.options.again:
+            federation = case.federation.reseeded(case.federation.seed + self._shift)
+            case = replace(case, federation=federation)
         rounds = self.options.rounds or case.learned_rounds
         config = case.config.learning.model_copy(update={"rounds": rounds, "patience": 0})
         record = fedavg_round(case, state, config, self.name)
@@ -57,7 +74,7 @@ class ContinueOptions(Section):
 
     rounds: int = Field(default=5, ge=1)
     """Rounds."""
-    rate: float = Field(default=0.2, gt=0)
+    rate: float = Field(default=RATE, gt=0)
     """Local rates as a share of those of the learning stage."""
 
 
@@ -70,27 +87,11 @@ class Continue(Method[ContinueOptions]):
         return MethodState(dict(case.learned))
 
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
-        learning, rate = case.config.learning, self.options.rate
-        l2u = learning.l2u.model_copy(
-            update={
-                "generator_rate": learning.l2u.generator_rate * rate,
-                "mid_rate": learning.l2u.mid_rate * rate,
-            }
-        )
-        supervised = learning.supervised.model_copy(
-            update={"rate": learning.supervised.rate * rate}
-        )
-        config = learning.model_copy(
-            update={
-                "rounds": self.options.rounds,
-                "schedule": "constant",
-                "l2u": l2u,
-                "supervised": supervised,
-            }
-        )
+        options = self.options
+        config = going_on(case.config.learning, options.rounds, options.rate)
         record = fedavg_round(case, state, config, self.name)
-        if state.round >= self.options.rounds:
-            state.finished = f"all {self.options.rounds} rounds done"
+        if state.round >= options.rounds:
+            state.finished = f"all {options.rounds} rounds done"
         return record
 
 

@@ -27,6 +27,15 @@ class Case:
     image_size: int
     deltas: Mapping[str, Tensors] = field(default_factory=dict)
     """Last updates of the learning stage, of those clients of whom the run kept one."""
+    history: tuple[Mapping[str, Tensors], float] | None = None
+    """S_g per group and Z of `learning/history.py`, if the run kept them."""
+    own: "MethodState | None" = None
+    """How the method's own learning stage ended, if it has one."""
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """Names of the network's tensors that are trained."""
+        return frozenset(self.learned) - self.buffers
 
 
 @dataclass
@@ -58,6 +67,11 @@ class Method(ABC, Generic[Options]):
     def needs(self) -> Requirements:
         """What it needs with these options."""
         return self.requirements
+
+    def learning(self) -> "Method[Any] | None":
+        """A learning stage of its own, if the method needs one: rounds over all clients, whose end
+        is the learned model. It is run once for all requests, and must not look at the request."""
+        return None
 
     @abstractmethod
     def start(self, case: Case) -> MethodState:

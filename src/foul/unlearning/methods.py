@@ -16,8 +16,16 @@ from foul.unlearning.controls import (
     Retrain,
     RetrainOptions,
 )
+from foul.unlearning.fats import Fats, FatsOptions
+from foul.unlearning.fedcdp import FedCdp, FedCdpOptions
+from foul.unlearning.fedosd import FedOsd, FedOsdOptions
+from foul.unlearning.fedrecovery import FedRecovery, FedRecoveryOptions
+from foul.unlearning.ffmu import Ffmu, FfmuAdapted, FfmuAdaptedOptions, QuantisedOptions
 from foul.unlearning.foul import Foul, FoulOptions, paper_options
+from foul.unlearning.fused import Fused, LowRankOptions, SparseOptions
 from foul.unlearning.method import Method
+from foul.unlearning.mode import MoDe, ModeOptions
+from foul.unlearning.not_ import NoT, NotOptions
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,8 @@ class Entry:
     options: Section
     note: str = ""
     """How it differs from the method, if it does."""
+    compared: bool = True
+    """Whether `foul compare --methods all` runs it."""
 
     @property
     def idea(self) -> str:
@@ -44,6 +54,26 @@ METHODS: dict[str, Entry] = {
         RetrainOptions(rounds=FoulOptions().rounds),
         "Retrain with no more rounds than FOUL takes: what the paper's tables call Retrain.",
     ),
+    "retrain-again": Entry(
+        Retrain,
+        RetrainOptions(again=1),
+        "Retrain from another start: how far two honest retrainings are from each other.",
+        compared=False,
+    ),
+    "not": Entry(NoT, NotOptions()),
+    "fedcdp": Entry(FedCdp, FedCdpOptions()),
+    "fused": Entry(Fused, SparseOptions()),
+    "fused-lora": Entry(
+        Fused,
+        LowRankOptions(),
+        "FUSED with low-rank adapters, as in its authors' code and most likely their table.",
+    ),
+    "fedosd": Entry(FedOsd, FedOsdOptions()),
+    "mode": Entry(MoDe, ModeOptions()),
+    "fedrecovery": Entry(FedRecovery, FedRecoveryOptions()),
+    "fats": Entry(Fats, FatsOptions()),
+    "ffmu": Entry(Ffmu, QuantisedOptions()),
+    "ffmu-adapted": Entry(FfmuAdapted, FfmuAdaptedOptions()),
     "foul": Entry(Foul, FoulOptions()),
     "foul-paper": Entry(
         Foul,
@@ -54,6 +84,7 @@ METHODS: dict[str, Entry] = {
         Foul,
         paper_options(as_printed=True),
         "foul-paper with its theorem taken literally: one simplex, radius sqrt(kappa).",
+        compared=False,
     ),
 }
 

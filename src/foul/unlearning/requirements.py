@@ -16,6 +16,8 @@ class Requirements:
     """The server sees each client's update (so no secure aggregation of single clients)."""
     stored_deltas: bool = False
     """The run kept the forget clients' last updates (federation.keep_deltas)."""
+    history: bool = False
+    """The run added up what each group of clients contributed (federation.history)."""
     l2u: bool = False
     """The model must have been trained by learning to unlearn, with the joint head."""
 

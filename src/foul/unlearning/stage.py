@@ -1,18 +1,23 @@
 """The unlearning stage as part of a run: checked first, resumed where it stopped, evaluated."""
 
 import json
+import time
 from collections.abc import Iterable
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from foul.errors import UserError
+from foul.evaluation.angles import step_angles
 from foul.evaluation.forgetting import accuracies, assess
+from foul.evaluation.gaps import speeds
 from foul.federation.build import Setting, build
 from foul.federation.federation import QuorumError
 from foul.federation.ledger import Ledger
 from foul.federation.messages import Tensors, join_groups, take_group
 from foul.federation.observer import Observer
+from foul.learning.history import residuals
 from foul.names import slug
 from foul.runs.checkpoint import load_tensors, save_tensors
 from foul.runs.folder import RunFolder
@@ -72,8 +77,16 @@ def unlearn(
             len(setting.classes),
             setting.image_size,
             _stored_deltas(folder, request) if chosen.needs.stored_deltas else {},
+            _history(folder, method) if chosen.needs.history else None,
         )
         with folder.lock():
+            known = _known_result(folder, _identity(case, chosen, method), track)
+            if known is not None:
+                observer.on_message(f"{method} has served {request.text} already; nothing to do")
+                return known
+            own = chosen.learning()
+            if own is not None:
+                case = _own_learning(folder, setting, case, own, method, observer)
             return _run(folder, setting, case, chosen, method, observer, track)
     except QuorumError as error:
         raise QuorumError(
@@ -85,6 +98,36 @@ def unlearn(
         setting.federation.engine.close()
 
 
+def _own_learning(
+    folder: RunFolder,
+    setting: Setting,
+    case: Case,
+    learning: Method[Any],
+    name: str,
+    observer: Observer,
+) -> Case:
+    """The case as the method's own learning stage leaves it; resumed, or known from an earlier
+    request. It sees all clients as retained."""
+    everyone = ForgetRequest("", (), tuple(setting.federation.clients))
+    whole = replace(case, request=everyone)
+    # By the stage's own name: methods that learn alike share it.
+    identity = _identity(whole, learning, learning.name)
+    file = folder.path / "unlearning" / f"{learning.name}.safetensors"
+    file.parent.mkdir(exist_ok=True)
+    state, records = _restore(file, identity, setting)
+    if state is None:
+        state, records = learning.start(whole), []
+    if not state.finished:
+        observer.on_message(f"{name}: its own learning stage")
+        observer.on_stage(learning.name, case.learned_rounds, state.round)
+    while not state.finished:
+        record = {"stage": learning.name, "round": state.round + 1, **learning.step(whole, state)}
+        records.append(record)
+        _save(file, identity, state, records, setting.federation.ledger)
+        observer.on_round(record)
+    return replace(case, learned=state.tensors, learned_rounds=state.round, own=state)
+
+
 def _run(
     folder: RunFolder,
     setting: Setting,
@@ -94,51 +137,66 @@ def _run(
     observer: Observer,
     track: bool,
 ) -> dict[str, Any]:
-    label = f"{name}-{slug(case.request.text)}"
+    label = label_of(name, case.request.text)
     file = folder.path / "unlearning" / f"{label}.safetensors"
     file.parent.mkdir(exist_ok=True)
     identity = _identity(case, method, name)
-    known = _known_result(folder, identity, track)
-    if known is not None:
-        observer.on_message(f"{name} has served {case.request.text} already; nothing to do")
-        return known
     state, records = _restore(file, identity, setting)
     if state is None:
+        began = time.perf_counter()
         state, records = method.start(case), []
+        state.numbers["wall"] = time.perf_counter() - began
     observer.on_message(f"{name}: forgetting {case.request.text}")
     if track and "start" not in state.numbers:
         state.numbers["start"] = accuracies(setting.federation, state.tensors, case.request)
     limit = getattr(method.options, "rounds", 0) or case.learned_rounds
     observer.on_stage(method.name, limit, state.round)
     while not state.finished:
+        began, before = time.perf_counter(), dict(state.tensors)
         record = {"stage": method.name, "round": state.round + 1, **method.step(case, state)}
+        # On the clock, without the measurements that follow.
+        state.numbers["wall"] = state.numbers.get("wall", 0.0) + time.perf_counter() - began
         if track:
             record["curve"] = accuracies(setting.federation, state.tensors, case.request)
+            record["curve"] |= step_angles(
+                setting.federation, before, state.tensors, case.request, case.buffers, state.round
+            )
         records.append(record)
         _save(file, identity, state, records, setting.federation.ledger)
         observer.on_round(record)
     path = folder.save_model(label, state.tensors, {"round": state.round, "forget": label})
+    measured = assess(setting.federation, state.tensors, case.request, case.config.backdoor)
+    about = {"method": name, "forget": case.request.text, "identity": identity}
+    folder.save_evaluation(label, about | measured.detail())
     cost = setting.federation.ledger.total(method.name)
+    curve = _curve(state, records)
     result = {
-        "method": name,
-        "forget": case.request.text,
+        **about,
         "seed": case.config.seed,
         "learned_rounds": case.learned_rounds,
-        "identity": identity,
-        **assess(setting.federation, state.tensors, case.request).to_dict(),
+        **_own_figures(setting, case),
+        **measured.summary(),
         "rounds": state.round,
+        **speeds(curve, None),
         "bytes": cost.bytes,
         "flops": cost.flops,
-        "seconds": cost.seconds,
+        **cost.to_dict(),
+        "wall_seconds": state.numbers.get("wall"),
+        "disk": _disk(folder, file, state, method) + _kept(case.own),
         "stopped": state.finished,
         "model": str(path.relative_to(folder.path)),
         "options": method.options.model_dump(mode="json"),
         "estimates": state.numbers.get("estimates", {}),
-        "curve": _curve(state, records),
+        "curve": curve,
         "records": records,
     }
     add_results(folder.results_file, [result])
     return result
+
+
+def label_of(method: str, forget: str) -> str:
+    """The name of the model that a method made for a request, and of all files about it."""
+    return f"{method}-{slug(forget)}"
 
 
 def _stored_deltas(folder: RunFolder, request: ForgetRequest) -> dict[str, Tensors]:
@@ -157,6 +215,49 @@ def _stored_deltas(folder: RunFolder, request: ForgetRequest) -> dict[str, Tenso
             "(departed=false).",
         )
     return {client: delta for client, delta in kept.items() if delta is not None}
+
+
+def _own_figures(setting: Setting, case: Case) -> dict[str, Any]:
+    """Accuracy of the model that the method itself learned, before it forgot, if it did."""
+    if case.own is None:
+        return {}
+    return {"own_learning": accuracies(setting.federation, case.own.tensors, case.request)}
+
+
+def _history(folder: RunFolder, method: str) -> tuple[dict[str, Tensors], float]:
+    """What the run added up of its groups of clients.
+
+    Raises:
+        UserError: it added up nothing.
+    """
+    kept = folder.load_history()
+    if kept is None:
+        raise UserError(
+            f"'{method}' needs what each group of clients contributed, which {folder.path} did not "
+            "add up",
+            "Learn with federation.history=domains (or clients), or choose another method.",
+        )
+    tensors, numbers = kept
+    return residuals(tensors, numbers), numbers["weight"]
+
+
+def _disk(folder: RunFolder, file: Path, state: MethodState, method: Method[Any]) -> int:
+    """Bytes that the method had to keep: its state between rounds, clients' outputs of frozen
+    parts and what their compression lost, and stored updates where it needs them."""
+    places, features = [file], folder.path / "features"
+    if "frozen" in state.numbers:
+        places += (features / state.numbers["frozen"]).glob("*")
+        places += (features / "residuals").glob(f"{state.numbers['session']}-*")
+    if method.needs.stored_deltas:
+        places += folder.deltas.glob("*")
+    if method.needs.history:
+        places.append(folder.history_file)
+    return sum(place.stat().st_size for place in places if place.is_file())
+
+
+def _kept(own: MethodState | None) -> int:
+    """Bytes that the method's own learning stage keeps beside the model."""
+    return sum(tensor.nbytes for tensor in own.extra.values()) if own else 0
 
 
 def _curve(state: MethodState, records: list[dict[str, Any]]) -> list[dict[str, Any]]:

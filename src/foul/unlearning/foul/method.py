@@ -189,9 +189,7 @@ class Foul(Method[FoulOptions]):
             replies.deltas[reply.client] = {name: told[name] for name in scope}
             replies.weights[reply.client] = reply.numbers["samples"]
             replies.scores[reply.client] = reply.numbers["scores"]
-        replies.log.answered += log.answered
-        replies.log.failures |= log.failures
-        replies.log.spent(log.costs)
+        replies.log.absorb(log)
 
     @property
     def _downwards(self) -> Precision:

@@ -20,7 +20,7 @@ from foul.federation.federation import RoundLog
 from foul.federation.ledger import Cost
 from foul.federation.messages import Tensors, join_groups, take_group
 from foul.learning.rounds import LearningState, learning_round
-from foul.models import DEPLOYED, build_network, part_of
+from foul.models import build_network, deployed_state
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.method import Case
 
@@ -78,8 +78,7 @@ class StandIn:
         """A fresh network's tensors, as the state of round 0."""
         case = self._case
         net = build_network(self.model, case.classes, case.image_size, case.federation.seed)
-        deployed = {n: t for n, t in net.state_dict().items() if part_of(n) in DEPLOYED}
-        return join_groups({"model": deployed})
+        return join_groups({"model": deployed_state(net.state_dict())})
 
     def round(self, state: Tensors, number: int, stage: str) -> tuple[Tensors, dict[str, Any]]:
         """One round over the retain clients: the new state, and the round's record."""

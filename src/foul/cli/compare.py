@@ -1,0 +1,109 @@
+"""`foul compare`."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from foul.cli.arguments import split_config
+from foul.cli.evaluate import names
+from foul.cli.output import JSON_OPTION, print_json
+from foul.cli.progress import ProgressDisplay
+from foul.cli.run import report_on, show_comparison, split_options
+from foul.config import load_config
+from foul.config.schema import Config
+from foul.experiments.store import ResultStore
+from foul.experiments.study import Study, run_study
+from foul.runs.folder import RunFolder
+from foul.unlearning.methods import METHODS
+
+
+def compare(
+    config: Annotated[
+        str | None,
+        typer.Argument(help="A configuration (`foul config list`), a TOML file or a run folder."),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="Settings to change; METHOD:KEY=VALUE changes an option of a method.",
+        ),
+    ] = None,
+    forget: Annotated[
+        list[str] | None,
+        typer.Option("--forget", "-f", help="domain:NAME or client:ID; repeat for several."),
+    ] = None,
+    methods: Annotated[
+        str, typer.Option("--methods", "-m", help="`all`, or names with commas.")
+    ] = "all",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 1,
+    start: Annotated[
+        Literal["l2u", "plain"],
+        typer.Option(
+            help="The model that methods branch from: trained to unlearn, or its plain twin."
+        ),
+    ] = "l2u",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to; default runs/compare-CONFIG.")
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option("--store", help="A JSON file of results; what it has is not run again."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")] = False,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """Compare all methods: same model, same clients, same accounts, Retrain beside them.
+
+    Every seed learns once; every method branches from that model. Methods with a learning stage of
+    their own get it, for as many rounds. One that fails does not stop the others. Stopped, the same
+    command goes on where it was.
+
+    Examples:
+
+      foul compare digits --forget domain:textured --seeds 3 --out runs/compare
+
+      foul compare digits --methods not,fedosd,foul,retrain --start plain
+    """
+    given, texts = split_config(config, overrides)
+    name = given or "digits"
+    settings, options = split_options(texts)
+    chosen = _start(_config(name, settings), start)
+    wanted = names(methods) or []
+    if methods.strip() == "all":
+        wanted = [
+            method
+            for method, entry in METHODS.items()
+            if entry.compared and (start == "l2u" or not entry.method.requirements.l2u)
+        ]
+    place = out or Path("runs") / f"compare-{Path(name).stem}-{start}"
+    study = Study(chosen, forget or (), wanted, seeds, options, keep_going=True)
+    with ProgressDisplay(quiet) as display:
+        known = ResultStore(store) if store else None
+        results = run_study(study, place, display, known, shlex.join(sys.argv))
+    if as_json:
+        print_json(results)
+        return
+    for request in dict.fromkeys(result["forget"] for result in results):
+        show_comparison(place, [r for r in results if r["forget"] == request])
+    report_on(place)
+
+
+def _config(name: str, settings: list[str]) -> Config:
+    """A configuration by name, or that of a run folder."""
+    if (Path(name) / "run.json").is_file():
+        return load_config(str(RunFolder.open(Path(name)).path / "config.toml"), settings)
+    return load_config(name, settings)
+
+
+def _start(config: Config, start: str) -> Config:
+    """With what FedRecovery needs, and the objective that was asked for."""
+    federation = config.federation
+    if federation.history == "none":
+        federation = federation.model_copy(update={"history": "domains"})
+    objective = "supervised" if start == "plain" else config.learning.objective
+    learning = config.learning.model_copy(update={"objective": objective})
+    return config.model_copy(update={"federation": federation, "learning": learning})

@@ -1,0 +1,50 @@
+"""How fast a method forgets and recovers, read off its curve (decision 14)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+Curve = Sequence[dict[str, Any]]
+"""Points `{round, fa, ra, ...}` from round 0 on, in order."""
+
+NEAR = 0.01
+"""Within one point."""
+_ROUNDING = 1e-9
+
+
+def time_to_forget(curve: Curve) -> float | None:
+    r"""T2F in points per round: :math:`100 (FA_0 - FA_{r^*}) / r^*`, where r* is the first round
+    whose FA is within one point of the FA that the method ends at.
+
+    None without rounds or without their beginning; 0 if it ends where it began.
+    """
+    if not _whole(curve):
+        return None
+    end = curve[-1]["fa"]
+    reached = next(p for p in curve if abs(p["fa"] - end) <= NEAR + _ROUNDING)
+    if reached["round"] == 0:
+        return 0.0
+    return float(100 * (curve[0]["fa"] - reached["fa"]) / reached["round"])
+
+
+def rounds_to_reach(curve: Curve, accuracy: float) -> int | None:
+    """The first round whose FA is within one point of `accuracy` (Retrain's), if there is one."""
+    return next(
+        (int(p["round"]) for p in curve if abs(p["fa"] - accuracy) <= NEAR + _ROUNDING), None
+    )
+
+
+def recovery(curve: Curve) -> float | None:
+    """Points of RA per round regained from the lowest one to the end; 0 if the end is the lowest.
+
+    None without rounds or without their beginning.
+    """
+    if not _whole(curve):
+        return None
+    lowest = min(curve, key=lambda point: point["ra"])
+    rounds = curve[-1]["round"] - lowest["round"]
+    return float(100 * (curve[-1]["ra"] - lowest["ra"]) / rounds) if rounds else 0.0
+
+
+def _whole(curve: Curve) -> bool:
+    """Whether it goes from the start to the end: tracked later, it lacks its first rounds."""
+    return len(curve) > 1 and curve[0]["round"] == 0

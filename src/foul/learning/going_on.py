@@ -1,0 +1,25 @@
+"""Going on with a model that has learned: the same recipe, gently and without an end in view."""
+
+from foul.config.schema import LearningConfig
+
+RATE = 0.2
+"""Local rates as a share of those of the learning stage, where nothing else is asked for."""
+
+
+def going_on(config: LearningConfig, rounds: int, rate: float = RATE) -> LearningConfig:
+    """The learning stage for these rounds, at this constant share of its local rates."""
+    l2u = config.l2u.model_copy(
+        update={
+            "generator_rate": config.l2u.generator_rate * rate,
+            "mid_rate": config.l2u.mid_rate * rate,
+        }
+    )
+    supervised = config.supervised.model_copy(update={"rate": config.supervised.rate * rate})
+    return config.model_copy(
+        update={
+            "rounds": rounds,
+            "schedule": "constant",
+            "l2u": l2u,
+            "supervised": supervised,
+        }
+    )

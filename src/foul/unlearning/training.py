@@ -1,0 +1,106 @@
+"""Rounds of local training that published methods share: the whole network, cross-entropy."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from foul.config.schema import LearningConfig, Section
+from foul.federation.average import WeightedMean
+from foul.federation.federation import RoundLog
+from foul.federation.messages import ClientInfo, Numbers, Reply, Tensors, join_groups
+from foul.models import DEPLOYED, deployed_state
+from foul.unlearning.method import Case
+
+
+class TrainingOptions(Section):
+    """How clients train locally."""
+
+    epochs: float = Field(default=1.0, gt=0)
+    """Local epochs per round."""
+    rate: float = Field(default=0.02, gt=0)
+    """Local learning rate."""
+    batch_size: int = Field(default=32, ge=2)
+    """Samples per local step."""
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    """Momentum of the local SGD, fresh in every round."""
+
+
+def ask_to_train(
+    case: Case,
+    clients: Sequence[ClientInfo],
+    tensors: Tensors,
+    options: TrainingOptions,
+    number: int,
+    stage: str,
+    log: RoundLog,
+    *,
+    loss: str = "cross_entropy",
+    rate: float | None = None,
+    teacher: Tensors | None = None,
+    mask: Tensors | None = None,
+    **settings: Any,
+) -> Iterator[Reply]:
+    """How each client would change the deployed network by local training.
+
+    Args:
+        teacher: a network whose answers are the labels.
+        mask: 0 where weights must not change.
+        settings: further settings of the task `train`.
+    """
+    model = deployed_state(tensors)
+    groups = {"model": model}
+    if teacher is not None:
+        groups["teacher"] = deployed_state(teacher)
+    if mask is not None:
+        groups["mask"] = mask
+    learning = LearningConfig(
+        batch_size=options.batch_size, momentum=options.momentum, weight_decay=0.0
+    )
+    told: Numbers = {
+        "loss": loss,
+        "parts": list(DEPLOYED),
+        "epochs": options.epochs,
+        "rate": options.rate if rate is None else rate,
+        "learning": learning.model_dump(
+            mode="json", include={"batch_size", "momentum", "weight_decay"}
+        ),
+        "seed": case.federation.seed,
+        **settings,
+    }
+    return case.federation.ask(
+        "train",
+        clients,
+        join_groups(groups),
+        told,
+        round=number,
+        stage=stage,
+        log=log,
+        like=model,
+    )
+
+
+def round_record(began: float, log: RoundLog) -> dict[str, Any]:
+    """What to note of a round that began at this time; nobody was asked for validation scores."""
+    return {
+        "validation_accuracy": None,
+        "losses": {},
+        "seconds": time.perf_counter() - began,
+        **log.to_dict(),
+    }
+
+
+def mean_change(replies: Iterator[Reply]) -> Tensors:
+    """The clients' changes, weighted by their samples, folded in one at a time."""
+    mean = WeightedMean()
+    for reply in replies:
+        mean.add(reply.tensors, reply.numbers["samples"])
+    return mean.result()
+
+
+def moved(tensors: Tensors, change: Tensors, rate: float = 1.0) -> Tensors:
+    """The network after a step; what the change does not name stays."""
+    return tensors | {
+        name: (tensors[name] + rate * step).to(tensors[name].dtype) for name, step in change.items()
+    }

@@ -1,0 +1,221 @@
+"""What every method must pass, whatever it does: one suite over the table of methods."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from factories import same_bits
+from forget_cases import MakeCase, Meddle, engine_of, repainted
+
+from foul.data import ClientData
+from foul.federation.federation import QuorumError
+from foul.federation.messages import Reply, Request, Tensors
+from foul.unlearning import Case, MethodState
+from foul.unlearning.method import Method
+from foul.unlearning.methods import METHODS, make_method
+from foul.unlearning.request import ForgetRequest
+
+FAST: dict[str, Any] = {
+    "rounds": 2,
+    "extra": 0,
+    "standin_rounds": 1,
+    "standin_epochs": 1.0,
+    "batch_size": 8,
+    "epochs": 1.0,
+    "unlearning_rounds": 1,
+    "recovery_rounds": 1,
+    "degradation_rounds": 1,
+    "guidance_rounds": 1,
+}
+"""Options that make a method quick, where it has them."""
+EXACT = ("retrain", "retrain-matched", "retrain-again", "fats")
+every_method = pytest.mark.parametrize("name", list(METHODS))
+
+
+def quick(name: str) -> Method[Any]:
+    fields = type(METHODS[name].options).model_fields
+    return make_method(name, [f"{key}={value}" for key, value in FAST.items() if key in fields])
+
+
+def with_history(case: Case) -> Case:
+    """Residuals for the domain that is forgotten, as a run would have added them up."""
+    generator = torch.Generator().manual_seed(3)
+    names = sorted(case.parameters)
+    residual = {n: torch.randn(case.learned[n].shape, generator=generator) for n in names}
+    return replace(case, history=({case.request.text: residual}, 10.0))
+
+
+def prepared(case: Case, method: Method[Any]) -> Case:
+    """The case after the method's own learning stage, if it has one."""
+    case = with_history(case)
+    learning = method.learning()
+    if learning is None:
+        return case
+    everyone = ForgetRequest("", (), tuple(case.federation.clients))
+    whole = replace(case, request=everyone)
+    state = learning.start(whole)
+    while not state.finished:
+        learning.step(whole, state)
+    return replace(case, learned=state.tensors, learned_rounds=state.round, own=state)
+
+
+def finish(
+    case: Case, method: Method[Any], state: MethodState | None = None
+) -> tuple[Tensors, list[dict[str, Any]]]:
+    """The unlearned model and the rounds' records."""
+    state, records = state or method.start(case), []
+    while not state.finished:
+        records.append(method.step(case, state))
+    return state.tensors, records
+
+
+def unlearned(case: Case, name: str) -> Tensors:
+    method = quick(name)
+    return finish(prepared(case, method), method)[0]
+
+
+@every_method
+@pytest.mark.parametrize("norm", ["group", "batch"])
+@pytest.mark.parametrize("forget", ["client:east-0,west-1", "domain:east"])
+def test_some_clients_are_forgotten(case_for: MakeCase, name: str, norm: str, forget: str) -> None:
+    case = case_for(forget, norm=norm)
+    model = unlearned(case, name)
+    assert model.keys() == case.learned.keys()
+    for key, tensor in model.items():
+        assert tensor.shape == case.learned[key].shape
+        assert tensor.dtype == case.learned[key].dtype
+        assert bool(torch.isfinite(tensor.double()).all())
+
+
+@every_method
+def test_the_same_seed_gives_the_same_bits(case_for: MakeCase, name: str) -> None:
+    assert same_bits(unlearned(case_for(), name), unlearned(case_for(), name))
+
+
+@every_method
+def test_the_order_of_clients_does_not_matter(
+    case_for: MakeCase, tiny_clients: Sequence[ClientData], name: str
+) -> None:
+    one, other = unlearned(case_for(), name), unlearned(case_for(clients=tiny_clients[::-1]), name)
+    for key, tensor in one.items():
+        torch.testing.assert_close(tensor.double(), other[key].double(), rtol=0, atol=1e-5)
+
+
+def answering(client: str, tensors: bool) -> Meddle:
+    """This client fails, or sends NaN, whenever it is asked for tensors of its own."""
+
+    def meddle(request: Request, reply: Reply) -> Reply:
+        if request.client != client or not reply.tensors:
+            return reply
+        if not tensors:
+            return Reply(request.client, error="away")
+        broken = {
+            n: t * torch.nan if t.is_floating_point() else t for n, t in reply.tensors.items()
+        }
+        return replace(reply, tensors=broken)
+
+    return meddle
+
+
+@every_method
+@pytest.mark.parametrize("broken", [False, True], ids=["away", "NaN"])
+def test_a_retain_client_that_is_away_or_broken_is_left_out(
+    case_for: MakeCase, name: str, broken: bool
+) -> None:
+    case = case_for(meddle=answering("west-1", broken))
+    method = quick(name)
+    ready = prepared(case, method)
+    model, records = finish(ready, method)
+    assert all(bool(torch.isfinite(tensor.double()).all()) for tensor in model.values())
+    asked = {r.client for r, a in engine_of(case).crossed if r.task != "freeze" and a.error}
+    if records and "west-1" in asked:
+        assert any("west-1" in record["failures"] for record in records) or ready.own
+
+
+@every_method
+def test_forget_clients_that_are_offline(case_for: MakeCase, name: str) -> None:
+    """A method that needs them says so and stops; to any other it makes no difference."""
+
+    def offline(request: Request, reply: Reply) -> Reply:
+        if request.client.startswith("east") and not learning:
+            return Reply(request.client, error="offline")
+        return reply
+
+    learning = True
+    method, case = quick(name), case_for(meddle=offline)
+    ready = prepared(case, method)
+    learning = False
+    if method.needs.forget_online:
+        with pytest.raises(QuorumError):
+            finish(ready, method)
+    else:
+        assert same_bits(finish(ready, method)[0], unlearned(case_for(), name))
+
+
+@every_method
+def test_only_what_is_declared_is_asked_of_forget_clients(case_for: MakeCase, name: str) -> None:
+    method, case = quick(name), case_for()
+    ready = prepared(case, method)
+    engine_of(case).crossed.clear()
+    finish(ready, method)
+    asked = {request.client for request, _ in engine_of(case).crossed}
+    assert method.needs.forget_online or not asked & case.request.forget_ids
+
+
+@every_method
+def test_resumed_it_ends_with_the_same_bits(case_for: MakeCase, name: str) -> None:
+    """Another process goes on after every round, from what was saved."""
+    method, case = quick(name), case_for()
+    case = prepared(case, method)
+    state = method.start(case)
+    while not state.finished:
+        method.step(case, state)
+        numbers = json.loads(json.dumps(state.numbers))
+        tensors = {n: t.clone() for n, t in state.tensors.items()}
+        extra = {n: t.clone() for n, t in state.extra.items()}
+        state = MethodState(tensors, extra, numbers, state.round, state.finished)
+        method = quick(name)
+    assert same_bits(state.tensors, unlearned(case_for(), name))
+
+
+@every_method
+def test_the_ledger_is_what_crossed(case_for: MakeCase, name: str) -> None:
+    case = case_for()
+    unlearned(case, name)
+    crossed = engine_of(case).crossed
+    totals = case.federation.ledger.totals.values()
+    assert sum(cost.bytes_down for cost in totals) == sum(r.bytes for r, _ in crossed)
+    assert sum(cost.bytes_up for cost in totals) == sum(a.bytes for _, a in crossed)
+
+
+@every_method
+def test_a_round_that_fails_leaves_the_state_as_it_was(case_for: MakeCase, name: str) -> None:
+    failing = False
+
+    def meddle(request: Request, reply: Reply) -> Reply:
+        return Reply(request.client, error="all are away") if failing else reply
+
+    method, case = quick(name), case_for(meddle=meddle)
+    case = prepared(case, method)
+    state = method.start(case)
+    if state.finished:
+        return
+    before = {n: t.clone() for n, t in state.tensors.items()}
+    failing = True
+    with pytest.raises(QuorumError):
+        method.step(case, state)
+    assert same_bits(state.tensors, before)
+    assert (state.round, state.finished) == (0, "")
+    failing = False
+    assert same_bits(finish(case, method, state)[0], unlearned(case_for(), name))
+
+
+@pytest.mark.parametrize("name", [name for name in EXACT if name in METHODS])
+def test_exact_methods_are_blind_to_what_is_forgotten(
+    case_for: MakeCase, tiny_clients: Sequence[ClientData], name: str
+) -> None:
+    repainted_east = repainted(tiny_clients, "east")
+    assert same_bits(unlearned(case_for(), name), unlearned(case_for(clients=repainted_east), name))
