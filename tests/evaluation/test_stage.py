@@ -41,7 +41,8 @@ def run(measured_run: Path, tmp_path: Path) -> RunFolder:
 
 
 def listed(run: RunFolder) -> dict[str, dict[str, Any]]:
-    return {result["method"]: result for result in read_results(run.results_file)}
+    results = read_results(run.results_file)
+    return {result["method"]: result for result in results if result["forget"] == EAST}
 
 
 def measured(run: RunFolder, method: str) -> dict[str, Any]:

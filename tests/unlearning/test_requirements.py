@@ -23,5 +23,6 @@ def test_requirements_are_data() -> None:
         "forget_online": False,
         "individual_updates": False,
         "stored_deltas": False,
+        "history": False,
         "l2u": True,
     }

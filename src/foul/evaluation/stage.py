@@ -83,6 +83,7 @@ class _Evaluator:
         self._folder, self._setting = folder, setting
         self._parts, self._missing_only = parts, missing_only
         self._all = read_results(folder.results_file)
+        self._floors: dict[str, dict[str, float | None]] = {}
 
     def measure(self, result: Result) -> Result:
         """The result with what was measured now."""
@@ -131,7 +132,11 @@ class _Evaluator:
         federation, reference = self._setting.federation, self._model(retrain)
         told["kl"] = divergence(federation, model, reference, request)
         if again is not None:
-            told["kl_floor"] = divergence(federation, self._model(again), reference, request)
+            # The same for every method of a request.
+            if request.text not in self._floors:
+                other = self._model(again)
+                self._floors[request.text] = divergence(federation, other, reference, request)
+            told["kl_floor"] = self._floors[request.text]
         return told
 
     def _references(self, request: ForgetRequest) -> list[str | None]:

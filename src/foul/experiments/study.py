@@ -72,17 +72,8 @@ def run_study(
         folder = out if study.seeds == 1 else out / f"seed-{config.seed}"
         run = learn(config, folder, resume=_started(folder), observer=observer, command=command)
         for request in study.forget or (_last_domain(run),):
-            results = []
-            for place, name in enumerate(study.methods):
-                observer.on_work("methods", place, len(study.methods))
-                try:
-                    results.append(_served(study, run, request, name, observer, store))
-                except Exception as error:
-                    if not study.keep_going:
-                        raise
-                    failures.append(f"{name}, {request}, seed {config.seed}: {error}")
-                    observer.on_message(f"failed: {failures[-1]}")
-            observer.on_work("methods", len(study.methods), len(study.methods))
+            results, failed = _serve(study, run, request, observer, store)
+            failures += failed
             results = _with_divergence(run, request, results, observer)
             found += compared(results)
             add_results(out / "results.json", found)
@@ -112,6 +103,24 @@ def check(study: Study, observer: Observer) -> None:
         clients = [client_info(c) for c in build_clients(data, config.clients, config.seed)]
         for request in study.forget:
             ForgetRequest.parse(request, clients)
+
+
+def _serve(
+    study: Study, run: RunFolder, request: str, observer: Observer, store: ResultStore | None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The results of all methods for one request, and what failed, if the study goes on then."""
+    results, failures = [], []
+    for place, name in enumerate(study.methods):
+        observer.on_work("methods", place, len(study.methods))
+        try:
+            results.append(_served(study, run, request, name, observer, store))
+        except Exception as error:
+            if not study.keep_going:
+                raise
+            failures.append(f"{name}, {request}, {run.path}: {error}")
+            observer.on_message(f"failed: {failures[-1]}")
+    observer.on_work("methods", len(study.methods), len(study.methods))
+    return results, failures
 
 
 def _served(

@@ -40,13 +40,13 @@ def read_json(file: Path) -> Any:
 def add_results(file: Path, new: Iterable[Result]) -> None:
     """Add results. One of the same method, request and seed is replaced, or completed if its
     options were the same."""
-    there = {_key(result): result for result in read_results(file)}
-    added = []
+    listed = {_key(result): result for result in read_results(file)}
     for result in new:
-        old = there.pop(_key(result), {})
-        added.append((old if old.get("options") == result.get("options") else {}) | result)
-    kept = list(there.values())
-    write_text(file, json.dumps([*kept, *added], indent=1) + "\n")
+        old = listed.get(_key(result), {})
+        same = old.get("options") == result.get("options")
+        # In its old place: the order of rows stays.
+        listed[_key(result)] = (old if same else {}) | result
+    write_text(file, json.dumps(list(listed.values()), indent=1) + "\n")
 
 
 def _key(result: Result) -> tuple[Any, ...]:

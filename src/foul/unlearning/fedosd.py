@@ -40,7 +40,9 @@ class FedOsdOptions(TrainingOptions):
     @model_validator(mode="after")
     def _does_something(self) -> "FedOsdOptions":
         if self.rounds == 0:
-            raise ValueError("unlearning_rounds and recovery_rounds are both 0; nothing would be done")
+            raise ValueError(
+                "unlearning_rounds and recovery_rounds are both 0; nothing would be done"
+            )
         return self
 
 

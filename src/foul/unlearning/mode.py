@@ -34,7 +34,9 @@ class ModeOptions(TrainingOptions):
     @model_validator(mode="after")
     def _does_something(self) -> "ModeOptions":
         if self.rounds == 0:
-            raise ValueError("degradation_rounds and guidance_rounds are both 0; nothing would be done")
+            raise ValueError(
+                "degradation_rounds and guidance_rounds are both 0; nothing would be done"
+            )
         return self
 
 
@@ -58,16 +60,17 @@ class MoDe(Method[ModeOptions]):
 
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
         began, number, log = time.perf_counter(), state.round + 1, RoundLog()
+        # A log holds one cost per client: what they spend on the other model is added at the end.
+        own, degrading = RoundLog(), RoundLog()
         tensors, extra = state.tensors, state.extra
         if number <= self.options.degradation_rounds:
-            extra = self._degrade(case, extra, number, log)
+            extra = self._degrade(case, extra, number, degrading)
             tensors = blended(tensors, take_group(extra, "de"), self.options.keep, case.buffers)
         mean = WeightedMean()
         for reply in ask_to_train(
             case, case.request.retain, tensors, self.options, number, self.name, log
         ):
             mean.add(reply.tensors, reply.numbers["samples"])
-        own = RoundLog()
         for reply in ask_to_train(
             case,
             case.request.forget,
@@ -80,6 +83,7 @@ class MoDe(Method[ModeOptions]):
         ):
             mean.add(reply.tensors, reply.numbers["samples"])
         log.absorb(own)
+        log.spent(degrading.costs)
         # Nothing is changed before all of it went well.
         state.tensors, state.extra, state.round = moved(tensors, mean.result()), extra, number
         if number >= self.options.rounds:
