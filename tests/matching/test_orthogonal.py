@@ -60,14 +60,14 @@ def test_lengths_of_retain_updates_do_not_matter(seed: int, retain: int) -> None
     scaled = rows * np.append(np.logspace(-6, 3, retain), 1)[:, None]
     mask = last(1, len(rows))
     one, other = direction(rows, mask), direction(scaled, mask)
-    np.testing.assert_allclose(one, other, atol=1e-7 * np.linalg.norm(one))
+    np.testing.assert_allclose(one, other, atol=1e-7 * float(np.linalg.norm(one)))
 
 
 def test_repeated_and_empty_retain_updates_change_nothing() -> None:
     rows = updates(0, 4, 30)
     more = np.vstack([rows[:3], rows[0], np.zeros(30), rows[3]])
     one, other = direction(rows, last(1, 4)), direction(more, last(1, 6))
-    np.testing.assert_allclose(one, other, atol=1e-8 * np.linalg.norm(one))
+    np.testing.assert_allclose(one, other, atol=1e-8 * float(np.linalg.norm(one)))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -86,9 +86,7 @@ def test_without_retain_updates_the_step_is_the_mean() -> None:
 
 
 @given(seeds, st.integers(1, 6), st.booleans())
-def test_recovery_never_leads_back_and_keeps_lengths(
-    seed: int, clients: int, always: bool
-) -> None:
+def test_recovery_never_leads_back_and_keeps_lengths(seed: int, clients: int, always: bool) -> None:
     rows = updates(seed, clients + 1, 40)
     away = rows[-1]
     expected = np.zeros(40)

@@ -118,7 +118,8 @@ def test_snapshots_are_the_models_before_first_draws_and_no_others(case_for: Mak
     case = replace(case_for(), learned_rounds=ROUNDS)
     everyone = with_all(case)
     learning = FatsLearning(fats(draws=4).options)
-    state, before, first = learning.start(everyone), {}, {}
+    state, before = learning.start(everyone), {}
+    first: dict[str, int] = {}
     while not state.finished:
         number = state.round + 1
         before[number] = copied(state.tensors)
@@ -129,8 +130,8 @@ def test_snapshots_are_the_models_before_first_draws_and_no_others(case_for: Mak
     assert rounds == {str(number) for number in first.values()}
     assert len(rounds) < ROUNDS
     for name, tensor in state.extra.items():
-        number, own = name.split(".", 1)
-        assert tensor.equal(before[int(number)][own]), name
+        kept, own = name.split(".", 1)
+        assert tensor.equal(before[int(kept)][own]), name
     assert same_bits(before[1], case.initial)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from foul.errors import UserError
 from foul.federation.federation import QuorumError
 from foul.federation.messages import Tensors
+from foul.models import deployed_state
 from foul.unlearning import Case, Method
 from foul.unlearning.methods import make_method
 
@@ -19,30 +20,26 @@ def fedosd(*options: str) -> Method[Any]:
 
 
 def flat(tensors: Tensors, case: Case) -> Tensor:
-    """The trained weights as one vector."""
-    names = sorted(case.parameters & tensors.keys())
+    """The trained weights of the deployed parts as one vector."""
+    names = sorted(case.parameters & deployed_state(tensors).keys())
     return torch.cat([tensors[name].double().flatten() for name in names])
 
 
 def moves(case: Case, method: Method[Any]) -> list[tuple[Tensor, list[Tensor], list[Tensor]]]:
     """Each round's step, the retain clients' updates and the forget clients'."""
     state, rounds = method.start(case), []
-    forgotten = case.request.forget_ids
     while not state.finished:
         before = copied(state.tensors)
         engine_of(case).crossed.clear()
         method.step(case, state)
-        names = engine_of(case).crossed[0][1].tensors
-        step = flat({name: state.tensors[name] - before[name] for name in names}, case)
-        replies = [(r.client in forgotten, flat(reply.tensors, case)) for r, reply in _crossed(case)]
-        rounds.append(
-            (step, [u for forget, u in replies if not forget], [u for forget, u in replies if forget])
-        )
+        step = flat(state.tensors, case) - flat(before, case)
+        retain: list[Tensor] = []
+        forget: list[Tensor] = []
+        for request, reply in engine_of(case).crossed:
+            side = forget if request.client in case.request.forget_ids else retain
+            side.append(flat(reply.tensors, case))
+        rounds.append((step, retain, forget))
     return rounds
-
-
-def _crossed(case: Case) -> list[Any]:
-    return engine_of(case).crossed
 
 
 @pytest.mark.parametrize("forget", ["domain:east", "client:east-0"])

@@ -21,7 +21,7 @@ WEIGHT = 4.0
 def with_history(case: Case, *groups: str) -> Case:
     """The case of a run that kept S_g = 1 for these groups, and Z = 4."""
     ones = {name: torch.ones_like(case.learned[name]) for name in trained(case)}
-    return replace(case, history=({group: ones for group in groups}, WEIGHT))
+    return replace(case, history=(dict.fromkeys(groups, ones), WEIGHT))
 
 
 def trained(case: Case) -> list[str]:

@@ -94,9 +94,7 @@ def test_a_low_threshold_certifies_nothing(sigma: float) -> None:
 
 
 @given(st.lists(gradients, min_size=2, max_size=9), positive, positive)
-def test_steps_are_ternary_odd_and_monotone(
-    values: list[float], tau: float, sigma: float
-) -> None:
+def test_steps_are_ternary_odd_and_monotone(values: list[float], tau: float, sigma: float) -> None:
     gradient = torch.tensor(sorted(values), dtype=torch.float64)
     steps = quantised(gradient, tau, sigma)
     assert set(steps.tolist()) <= {-1.0, 0.0, 1.0}
@@ -202,9 +200,7 @@ def everyone_gone(case_for: MakeCase) -> Case:
 
 
 @pytest.mark.parametrize("method", [adapted(), adapted().learning()])
-def test_a_failed_round_leaves_the_state_as_it_was(
-    case_for: MakeCase, method: Method[Any]
-) -> None:
+def test_a_failed_round_leaves_the_state_as_it_was(case_for: MakeCase, method: Method[Any]) -> None:
     case = everyone_gone(case_for)
     state = method.start(case)
     before = copied(state.tensors)

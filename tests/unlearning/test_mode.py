@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_the_degradation_model_learns_from_retain_clients_and_then_rests(
         method.step(case, state)
         seen.append(copied(take_group(state.extra, "de")))
     assert state.round == 3
-    assert [same_bits(*pair) for pair in zip(seen, seen[1:], strict=False)] == [False, False, True]
+    assert [same_bits(*pair) for pair in pairwise(seen)] == [False, False, True]
     assert {request.client for request, _ in engine_of(case).of_task("learn")} == {
         client.id for client in case.request.retain
     }

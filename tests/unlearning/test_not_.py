@@ -56,7 +56,7 @@ def test_it_starts_from_the_learned_model_with_its_first_layer_negated(
         with torch.no_grad():
             outputs.append(net.eval()(images))
     # The normalisation behind it does not undo it.
-    assert not torch.allclose(*outputs, atol=1e-2)
+    assert not torch.allclose(outputs[0], outputs[1], atol=1e-2)
 
 
 def test_without_a_negated_layer_it_is_going_on(case_for: MakeCase) -> None:

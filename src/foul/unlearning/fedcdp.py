@@ -170,7 +170,7 @@ def scores(activations: Tensor, idf: Literal["paper", "code"] = "paper") -> Tens
     frequency = rows[0] / rows[0].sum().clamp_min(1e-30)
     by_paper = idf == "paper"
     documents = len(rows) + 1 if by_paper else len(rows)
-    found = (rows >= rows.mean(1 if by_paper else 0, keepdim=True)).sum(0)
+    found = (rows >= rows.mean(1 if by_paper else 0, keepdim=True)).double().sum(0)
     return frequency * (math.log(documents) - torch.log(1 + found))
 
 

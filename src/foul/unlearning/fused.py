@@ -41,7 +41,7 @@ class FusedOptions(TrainingOptions):
 class SparseOptions(FusedOptions):
     """How FUSED unlearns with sparse adapters."""
 
-    density: float = Field(default=0.04, gt=0, le=1)
+    density: float = Field(default=0.08, gt=0, le=1)
     """Share of the chosen layers' weights that change. The paper does not say it: ours is chosen
     for its traffic, 2 to 3 % of the model in each direction."""
 
@@ -52,10 +52,10 @@ class SparseOptions(FusedOptions):
 class LowRankOptions(FusedOptions):
     """How FUSED unlearns with low-rank adapters."""
 
-    rank: int = Field(default=2, ge=1)
+    rank: int = Field(default=4, ge=1)
     """Rank r of each adapter. The authors have 16 on layers of 512 channels, which is 2 to 3 % of
-    the model in each direction, as 2 is for our small one."""
-    alpha: float = Field(default=4.0, gt=0)
+    the model in each direction, as 4 is for our small one."""
+    alpha: float = Field(default=8.0, gt=0)
     """Adapters are multiplied by alpha / r; the authors' quotient is 2."""
 
     def form(self) -> Numbers:

@@ -1,0 +1,90 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import small_config
+
+from foul.config.load import config_to_toml
+from foul.experiments import study
+from foul.runs.folder import RunFolder
+from foul.unlearning.methods import METHODS
+from foul.unlearning.stage import unlearn
+
+from .conftest import Foul
+
+SHORT = (
+    "not:rounds=1",
+    "foul:rounds=1",
+    "foul:extra=0",
+    "foul:standin_rounds=1",
+    "foul:batch_size=8",
+)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    config = small_config(
+        data__domains=["east", "north"], clients__per_domain=1, learning__rounds=1
+    )
+    path = tmp_path / "tiny.toml"
+    path.write_text(config_to_toml(config))
+    return path
+
+
+def test_methods_branch_from_one_model(foul: Foul, tiny: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    chosen = ("-m", "none,not,fedrecovery,foul,retrain", "-f", "domain:north", "-o", out)
+    outcome = foul("compare", tiny, *SHORT, *chosen, "--seeds", 2)
+    assert outcome.code == 0, outcome.err
+    for name in ("learned", "not", "fedrecovery", "foul", "retrain"):
+        assert f"{name} (0)" in outcome.out
+        assert f"{name} (1)" in outcome.out
+    assert (out / "report.html").is_file()
+    assert RunFolder.open(out / "seed-0").config().federation.history == "domains"
+    results = foul("compare", tiny, *SHORT, *chosen, "--seeds", 2, "--json").json
+    assert len(results) == 10
+
+
+def test_from_the_plain_twin_those_that_need_l2u_are_left_out(
+    foul: Foul, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def note(chosen: Any, *_: Any) -> list[Any]:
+        asked.append(chosen)
+        return []
+
+    monkeypatch.setattr("foul.cli.compare.run_study", note)
+    foul("compare", tiny, "--start", "plain", "-o", tmp_path / "a", "--json")
+    foul("compare", tiny, "-o", tmp_path / "b", "--json")
+    plain, l2u = asked
+    assert plain.config.learning.objective == "supervised"
+    assert l2u.config.learning.objective == "l2u"
+    needy = {name for name in l2u.methods if METHODS[name].method.requirements.l2u}
+    assert needy == {"foul", "foul-paper"}
+    assert set(plain.methods) == set(l2u.methods) - needy
+    assert plain.keep_going
+
+
+def test_one_that_fails_does_not_stop_the_others(
+    foul: Foul, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(run: Path, forget: str, method: str, *rest: Any, **more: Any) -> Any:
+        if method == "not":
+            raise RuntimeError("no layer left")
+        return unlearn(run, forget, method, *rest, **more)
+
+    monkeypatch.setattr(study, "unlearn", broken)
+    outcome = foul("compare", tiny, "-m", "none,not,retrain", "-o", tmp_path / "out")
+    assert outcome.code == 0
+    assert "failed: not, domain:north" in outcome.err
+    assert "no layer left" in outcome.err
+    assert "retrain" in outcome.out
+
+
+def test_a_run_folder_lends_its_configuration(foul: Foul, tiny: Path, tmp_path: Path) -> None:
+    foul("learn", tiny, "-o", tmp_path / "run")
+    out = tmp_path / "out"
+    outcome = foul("compare", tmp_path / "run", "-m", "none,retrain", "-o", out, "--json")
+    assert [result["method"] for result in outcome.json] == ["none", "retrain"]
+    assert RunFolder.open(out).config().clients.per_domain == 1
