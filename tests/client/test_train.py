@@ -44,9 +44,7 @@ def ask(
         tensors = values.pop(group, None)
         if isinstance(tensors, dict):
             groups[group] = tensors
-    return worker.perform(
-        Request(client, "train", round, join_groups(groups), settings(**values))
-    )
+    return worker.perform(Request(client, "train", round, join_groups(groups), settings(**values)))
 
 
 def trained(
@@ -65,9 +63,7 @@ def trained(
         nn.utils.clip_grad_norm_([p for p in chosen if p.grad is not None], 5.0)
         optimiser.step()
     end = snapshot(net)
-    return {
-        name: end[name] - tensor for name, tensor in start.items() if part_of(name) in parts
-    }
+    return {name: end[name] - tensor for name, tensor in start.items() if part_of(name) in parts}
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "bounded"])
@@ -91,9 +87,7 @@ def test_the_change_is_that_of_sgd(
     assert {name.split(".")[1] for name in unmoved if not name.startswith("xi.")} <= {"logvar"}
 
 
-def test_the_reply_has_statistics_samples_and_losses(
-    net: DisentangledNet, worker: Worker
-) -> None:
+def test_the_reply_has_statistics_samples_and_losses(net: DisentangledNet, worker: Worker) -> None:
     reply = ask(worker, net)
     buffers = {name for name in reply.tensors if "running" in name or "num_batches" in name}
     assert buffers == {
@@ -123,13 +117,13 @@ def test_what_was_sent_stays_and_other_parts_are_not_answered(
     live = snapshot(worker._net)
     assert changed_parts(snapshot(net), deployed_state(live)) == {"V"} | {
         # Statistics of the parts in front of it follow the data, too.
-        part_of(name) for name in live if "running" in name and part_of(name) in DEPLOYED
+        part_of(name)
+        for name in live
+        if "running" in name and part_of(name) in DEPLOYED
     }
 
 
-def test_rounds_and_clients_have_batches_of_their_own(
-    net: DisentangledNet, worker: Worker
-) -> None:
+def test_rounds_and_clients_have_batches_of_their_own(net: DisentangledNet, worker: Worker) -> None:
     first = ask(worker, net)
     assert same_bits(ask(worker, net).tensors, first.tensors)
     assert not same_bits(ask(worker, net, round=2).tensors, first.tensors)
@@ -150,9 +144,7 @@ def test_at_least_so_many_steps(
 
 
 @pytest.mark.parametrize("form", ["whole", "channels"])
-def test_what_is_masked_does_not_change(
-    net: DisentangledNet, worker: Worker, form: str
-) -> None:
+def test_what_is_masked_does_not_change(net: DisentangledNet, worker: Worker, form: str) -> None:
     """Not by gradients, momentum or weight decay."""
     weight = net.state_dict()["E.conv1.weight"]
     keep = torch.tensor([True, False, True, False]).view(4, 1, 1, 1)

@@ -141,9 +141,7 @@ def phi(x: float) -> float:
     return 0.5 * (1 + math.erf(x / math.sqrt(2)))
 
 
-@given(
-    st.floats(-4, 4, width=32), st.floats(0, 2, width=32), st.floats(0.125, 3, width=32)
-)
+@given(st.floats(-4, 4, width=32), st.floats(0, 2, width=32), st.floats(0.125, 3, width=32))
 def test_the_likeliest_of_three_steps(gradient: float, tau: float, sigma: float) -> None:
     up = 1 - phi((tau - gradient) / sigma)
     down = phi((-tau - gradient) / sigma)
@@ -157,9 +155,7 @@ def test_the_likeliest_of_three_steps(gradient: float, tau: float, sigma: float)
 
 
 @given(st.floats(0, 4, width=32), st.floats(0.25, 2, width=32), st.floats(0.125, 3, width=32))
-def test_opposite_gradients_make_opposite_steps(
-    gradient: float, tau: float, sigma: float
-) -> None:
+def test_opposite_gradients_make_opposite_steps(gradient: float, tau: float, sigma: float) -> None:
     pair = torch.tensor([gradient, -gradient], dtype=torch.float64)
     one, other = quantised(pair, tau, sigma).tolist()
     assert one == -other

@@ -243,7 +243,9 @@ def test_masking_is_what_removing_channels_would_do() -> None:
     def run(values: Tensors, mean: Tensor, deviation: Tensor) -> Tensor:
         maps = nn.functional.conv2d(images, values["one.weight"])
         maps = (maps - mean.view(1, -1, 1, 1)) / deviation.view(1, -1, 1, 1)
-        maps = maps * values["norm.weight"].view(1, -1, 1, 1) + values["norm.bias"].view(1, -1, 1, 1)
+        maps = maps * values["norm.weight"].view(1, -1, 1, 1) + values["norm.bias"].view(
+            1, -1, 1, 1
+        )
         return nn.functional.conv2d(torch.relu(maps), values["two.weight"])
 
     mean, deviation = torch.randn(6, generator=generator), torch.rand(6, generator=generator) + 1
@@ -286,13 +288,28 @@ def test_forget_clients_are_asked_once_for_one_pass(case_for: MakeCase) -> None:
     assert total.bytes_up == sum(reply.bytes for _, reply in crossed)
 
 
+def uneven(client: ClientData) -> ClientData:
+    size = 3 if client.id.endswith("0") else 27
+    return replace(client, train=client.train.subset(list(range(size))))
+
+
 @pytest.mark.parametrize(
     ("forget", "domains"),
-    [("domain:east", 3), ("client:east-0", 4), ("client:east-0,west-1", 4), ("domain:east,west", 2)],
+    [
+        ("domain:east", 3),
+        ("client:east-0", 4),
+        ("client:east-0,west-1", 4),
+        ("domain:east,west", 2),
+    ],
 )
 def test_documents_are_the_forgotten_and_the_retained_domains(
-    case_for: MakeCase, monkeypatch: pytest.MonkeyPatch, forget: str, domains: int
+    case_for: MakeCase,
+    tiny_clients: tuple[ClientData, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    forget: str,
+    domains: int,
 ) -> None:
+    """In each, clients count by their samples."""
     stacked: list[Tensor] = []
 
     def noted(rows: Tensor, idf: Any) -> Tensor:
@@ -300,29 +317,19 @@ def test_documents_are_the_forgotten_and_the_retained_domains(
         return scores(rows, idf)
 
     monkeypatch.setattr("foul.unlearning.fedcdp.scores", noted)
-    case = case_for(forget)
+    case = case_for(forget, clients=[uneven(client) for client in tiny_clients])
     state = pruned(case)
     replies = {r.client: reply for r, reply in engine_of(case).of_task("channels")}
     for place, layer in enumerate(state.numbers["cut"]):
         rows = stacked[place]
         assert len(rows) == 1 + domains
-        # All clients have the same number of samples.
         groups = [[c.id for c in case.request.forget]]
         for domain in sorted({c.domain for c in case.request.retain}):
             groups.append([c.id for c in case.request.retain if c.domain == domain])
         for row, group in zip(rows, groups, strict=True):
-            mean = torch.stack([replies[client].tensors[layer] for client in group]).mean(0)
-            torch.testing.assert_close(row, mean)
-
-
-def test_larger_clients_count_more(case_for: MakeCase, tiny_clients: tuple[ClientData, ...]) -> None:
-    def smaller(client: ClientData) -> ClientData:
-        keep = 3 if client.id.endswith("0") else 27
-        return replace(client, train=client.train.subset(list(range(keep))))
-
-    case = case_for(clients=[smaller(client) for client in tiny_clients])
-    pruned(case)
-    assert {r.numbers["samples"] for _, r in engine_of(case).of_task("channels")} == {3, 27}
+            sizes = [3 if client.endswith("0") else 27 for client in group]
+            sums = [n * replies[c].tensors[layer] for n, c in zip(sizes, group, strict=True)]
+            torch.testing.assert_close(row, torch.stack(sums).sum(0) / sum(sizes))
 
 
 def test_activations_can_be_taken_behind_the_norm(case_for: MakeCase) -> None:
@@ -341,7 +348,11 @@ def test_the_forgotten_decide_what_is_cut(
 ) -> None:
     masks = [
         take_group(pruned(case, "ratio=0.25").extra, "mask")
-        for case in (case_for(), case_for("domain:west"), case_for(clients=repainted(tiny_clients, "east")))
+        for case in (
+            case_for(),
+            case_for("domain:west"),
+            case_for(clients=repainted(tiny_clients, "east")),
+        )
     ]
     assert not same_bits(masks[0], masks[1])
     assert not same_bits(masks[0], masks[2])

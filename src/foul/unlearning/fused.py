@@ -122,7 +122,7 @@ class Fused(Method[FusedOptions]):
         diff = {layer: float(distance) for layer, distance in mean.result().items()}
         ranking = sorted(layers, key=lambda layer: -diff[layer])
         chosen = ranking[: self.options.layers]
-        names = [name for layer in chosen for name in layers[layer]]
+        names = [name for layer in layers if layer in chosen for name in layers[layer]]
         # Copies: a file of the state cannot hold the same memory twice.
         base = {name: case.learned[name].clone() for name in names}
         start = self._adapters(case, base).start()
