@@ -176,7 +176,7 @@ def test_only_the_values_travel(net: DisentangledNet, worker: Worker, form: str)
     ],
 )
 def test_what_cannot_be_done_is_a_reply_that_says_so(
-    net: DisentangledNet, worker: Worker, change: dict[str, object], message: str
+    net: DisentangledNet, worker: Worker, change: dict[str, Any], message: str
 ) -> None:
     keep(worker, net)
     sent = some_values(net, "sparse")

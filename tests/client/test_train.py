@@ -249,7 +249,7 @@ def test_ternary_steps_are_multiples_of_the_rate(net: DisentangledNet, worker: W
     ],
 )
 def test_what_cannot_be_done_is_a_reply_that_says_so(
-    net: DisentangledNet, worker: Worker, change: dict[str, object], message: str
+    net: DisentangledNet, worker: Worker, change: dict[str, Any], message: str
 ) -> None:
     reply = ask(worker, net, **change)
     assert message in reply.error

@@ -166,16 +166,16 @@ def test_a_request_changes_nothing_and_costs_nothing(case_for: MakeCase, norm: s
     assert case.federation.ledger.total("ffmu").bytes == 0
 
 
-@pytest.mark.parametrize(("sigma", "covered"), [(0.1, False), (1.0, True)])
-def test_it_says_whether_the_budget_covers_the_request(
-    case_for: MakeCase, sigma: float, covered: bool
+@pytest.mark.parametrize(("sigma", "within"), [(0.1, False), (1.0, True)])
+def test_it_says_whether_the_request_is_within_the_budget(
+    case_for: MakeCase, sigma: float, within: bool
 ) -> None:
     case = learned_by(ffmu(), replace(case_for(), learned_rounds=1))
     state = ffmu(tau=sigma, sigma=sigma).start(case)
     # Two of eight clients with 27 samples each; of a weight without a gradient, P_0 = 0.6827.
     budget = sigma / 2 * (normal.ppf(1 - 2 * normal.cdf(-1)) + 1) * 8 * 27 / 2
-    assert state.numbers == {"budget": pytest.approx(budget), "asked": 54, "covered": covered}
-    says = "covers them" if covered else "does not cover them"
+    assert state.numbers == {"budget": pytest.approx(budget), "asked": 54, "within": within}
+    says = "may cover them" if within else "does not cover them"
     assert state.finished.startswith("unchanged: 54 of 216 samples")
     assert state.finished.endswith(f"at most {budget:.0f} {says}")
 

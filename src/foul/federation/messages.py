@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 from torch import Tensor
@@ -71,3 +72,12 @@ def take_group(tensors: Tensors, group: str) -> Tensors:
     """One of the sets that were joined."""
     prefix = f"{group}."
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+
+def key_of(tensors: Tensors) -> str:
+    """A hash of names and values."""
+    digest = blake2b(digest_size=12)
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -18,11 +18,11 @@ from foul.unlearning.training import TrainingOptions, ask_to_train, mean_change,
 class QuantisedOptions(Section):
     """How clients learn by quantised steps."""
 
-    epochs: float = Field(default=1.0, gt=0)
+    epochs: float = Field(default=2.0, gt=0)
     """Local epochs per round."""
     batch_size: int = Field(default=32, ge=2)
     """Samples per local step."""
-    rate: float = Field(default=1e-3, gt=0)
+    rate: float = Field(default=5e-3, gt=0)
     """How far a local step moves a weight, if it does; it falls over the rounds of learning."""
     tau: float = Field(default=0.1, gt=0)
     """Threshold of the quantiser, as a share of the gradient's root mean square."""
@@ -45,8 +45,8 @@ class Ffmu(Method[QuantisedOptions]):
 
     A reconstruction: there is no official code, and we could not read more than the abstract and
     what others write of it. That gradients are divided by their root mean square, tensor by tensor,
-    is ours: else none would reach the threshold. Whole clients are beyond any such budget, and the
-    model is left as it was; `ffmu-adapted` does something about them.
+    is ours: else none would reach the threshold. Whole domains are beyond the budget of the default
+    steps, and the model is left as it was; `ffmu-adapted` does something about them.
     """
 
     name: ClassVar[str] = "ffmu"
@@ -58,12 +58,12 @@ class Ffmu(Method[QuantisedOptions]):
         asked = sum(client.samples["train"] for client in case.request.forget)
         known = asked + sum(client.samples["train"] for client in case.request.retain)
         budget = certified_radius(0.0, self.options.tau, self.options.sigma) * known / 2
-        covered = asked <= budget
+        within = asked <= budget
         return MethodState(
             dict(case.learned),
-            numbers={"budget": budget, "asked": asked, "covered": covered},
+            numbers={"budget": budget, "asked": asked, "within": within},
             finished=f"unchanged: {asked} of {known} samples are to be forgotten, the certified "
-            f"budget of at most {budget:.0f} {'covers' if covered else 'does not cover'} them",
+            f"budget of at most {budget:.0f} {'may cover' if within else 'does not cover'} them",
         )
 
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class FfmuAdaptedOptions(QuantisedOptions):
 class FfmuAdapted(Method[FfmuAdaptedOptions]):
     """FFMU's learning, and after a request some more rounds of it over the retain clients alone.
 
-    An adaptation of ours to whole clients, which no budget of FFMU covers.
+    An adaptation of ours to whole domains, which FFMU's budget does not cover.
     """
 
     name: ClassVar[str] = "ffmu-adapted"

@@ -12,10 +12,17 @@ from foul.config.schema import LearningConfig
 from foul.errors import UserError
 from foul.federation.average import WeightedMean
 from foul.federation.federation import QuorumError, RoundLog
-from foul.federation.messages import ClientInfo, Numbers, Reply, Tensors, join_groups, take_group
+from foul.federation.messages import (
+    ClientInfo,
+    Numbers,
+    Reply,
+    Tensors,
+    join_groups,
+    key_of,
+    take_group,
+)
 from foul.learning.adapters import Adapters, make_adapters
 from foul.models import DEPLOYED, deployed_state
-from foul.unlearning.foul.method import key_of
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.requirements import Requirements
 from foul.unlearning.training import TrainingOptions, mean_change, moved, round_record
@@ -26,8 +33,12 @@ class FusedOptions(TrainingOptions):
 
     layers: int = Field(default=4, ge=1)
     """So many layers get adapters: those that a round of training changes most."""
-    adapter_rounds: int = Field(default=10, ge=0)
+    adapter_rounds: int = Field(default=5, ge=0)
     """Rounds in which the retain clients train the adapters."""
+    rate: float = Field(default=0.02, gt=0)
+    """Local learning rate of the first round, in which the whole network is trained."""
+    adapter_rate: float = Field(default=0.3, gt=0)
+    """Local learning rate of the adapters."""
 
     @property
     def rounds(self) -> int:
@@ -115,7 +126,7 @@ class Fused(Method[FusedOptions]):
         """All clients train for a round; the layers that change most get adapters."""
         began, log, mean = time.perf_counter(), RoundLog(), WeightedMean()
         layers, model = layers_of(case.learned), deployed_state(case.learned)
-        told = {"parts": list(DEPLOYED)}
+        told = {"parts": list(DEPLOYED), "rate": self.options.rate}
         for clients in (case.request.forget, case.request.retain):
             for reply in self._ask(case, state, 1, log, "survey", clients, {}, told, model):
                 mean.add(distances(reply.tensors, layers), reply.numbers["samples"])
@@ -140,6 +151,7 @@ class Fused(Method[FusedOptions]):
         began, log = time.perf_counter(), RoundLog()
         base, values = take_group(state.extra, "base"), take_group(state.extra, "adapters")
         told = {
+            "rate": self.options.adapter_rate,
             "adapted": list(base),
             "adapters": self.options.form() | {"seed": case.federation.seed},
         }
@@ -178,7 +190,6 @@ class Fused(Method[FusedOptions]):
             "base": state.numbers["base"],
             "loss": "cross_entropy",
             "epochs": options.epochs,
-            "rate": options.rate,
             "learning": learning.model_dump(
                 mode="json", include={"batch_size", "momentum", "weight_decay"}
             ),

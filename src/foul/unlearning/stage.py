@@ -242,11 +242,13 @@ def _history(folder: RunFolder, method: str) -> tuple[dict[str, Tensors], float]
 
 
 def _disk(folder: RunFolder, file: Path, state: MethodState, method: Method[Any]) -> int:
-    """Bytes that the method had to keep: its state between rounds, clients' outputs of frozen
-    parts and what their compression lost, and stored updates where it needs them."""
+    """Bytes that the method had to keep: its state between rounds, clients' copies or outputs
+    of frozen parts and what their compression lost, and stored updates where it needs them."""
     places, features = [file], folder.path / "features"
-    if "frozen" in state.numbers:
-        places += (features / state.numbers["frozen"]).glob("*")
+    for key in ("frozen", "base"):
+        if key in state.numbers:
+            places += (features / state.numbers[key]).glob("*")
+    if "session" in state.numbers:
         places += (features / "residuals").glob(f"{state.numbers['session']}-*")
     if method.needs.stored_deltas:
         places += folder.deltas.glob("*")

@@ -13,10 +13,16 @@ from foul.config.schema import FederationConfig
 from foul.data import ClientData, to_float
 from foul.evaluation.accuracy import evaluate
 from foul.federation.federation import Federation, QuorumError
-from foul.federation.messages import Reply, Request, Tensors, payload_bytes, take_group
+from foul.federation.messages import (
+    Reply,
+    Request,
+    Tensors,
+    key_of,
+    payload_bytes,
+    take_group,
+)
 from foul.federation.processes import ProcessEngine
 from foul.unlearning import Case, MethodState
-from foul.unlearning.foul.method import key_of
 from foul.unlearning.foul.radius import POINTS
 from foul.unlearning.foul.standin import StandIn
 

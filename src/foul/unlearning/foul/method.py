@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -15,7 +14,7 @@ from foul.client.compress import Precision, decode, encode
 from foul.config.schema import LearningConfig
 from foul.federation.federation import QuorumError, RoundLog
 from foul.federation.ledger import Cost
-from foul.federation.messages import ClientInfo, Numbers, Tensors, join_groups
+from foul.federation.messages import ClientInfo, Numbers, Tensors, join_groups, key_of
 from foul.matching import gram_matrix, match, weighted_sum
 from foul.models import DEPLOYED, part_of
 from foul.unlearning.foul.evidence import Evidence
@@ -355,12 +354,3 @@ _LOCAL = ("batch_size", "momentum", "weight_decay")
 def added(one: Tensors, other: Tensors) -> Tensors:
     """The sums of the tensors of equal names."""
     return {name: tensor + other[name] for name, tensor in one.items()}
-
-
-def key_of(tensors: Tensors) -> str:
-    """A hash of names and values."""
-    digest = blake2b(digest_size=12)
-    for name in sorted(tensors):
-        digest.update(name.encode())
-        digest.update(tensors[name].contiguous().numpy().tobytes())
-    return digest.hexdigest()
