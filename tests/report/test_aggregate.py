@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foul.report.aggregate import aggregate, best, chosen, find, stat, to_json
+from foul.report.aggregate import aggregate, best, chosen, find, share, stat, to_json
 from foul.report.metrics import COMPARISON, DISTANCE
 
 from .reported import THREE, entries, result, rows
@@ -143,3 +143,13 @@ def test_json_has_mean_std_and_n() -> None:
     assert told["foul"]["fa_gap"]["mean"] == pytest.approx(-0.1)
     assert told["foul"]["bytes_share"]["mean"] == 0.25
     assert "t2f" not in told["foul"]
+
+
+def test_a_share_reads_well_however_large_it_is() -> None:
+    assert [share(x) for x in (0.0884, 0.17, 1.0, 9.99, 17.5)] == [
+        "8.84 %",
+        "17 %",
+        "100 %",
+        "999 %",
+        "17.5 times",
+    ]

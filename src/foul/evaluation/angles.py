@@ -7,7 +7,7 @@ from foul.federation.messages import Tensors, join_groups
 from foul.models import deployed_state
 from foul.unlearning.request import ForgetRequest
 
-SAMPLES = 64
+SAMPLES = 32
 """Training samples from which a client tells its direction."""
 
 

@@ -9,7 +9,7 @@ from foul.evaluation.divergence import divergence
 from foul.evaluation.forgetting import accuracies, assess
 from foul.evaluation.pictures import latent_maps, reconstructions
 from foul.evaluation.relearn import relearn
-from foul.federation.build import Setting, build
+from foul.federation.build import Setting, opened
 from foul.federation.messages import Tensors
 from foul.federation.observer import Observer
 from foul.names import hint
@@ -35,6 +35,7 @@ def evaluate_run(
     parts: Sequence[str] = DEFAULT_PARTS,
     observer: Observer | None = None,
     missing_only: bool = False,
+    setting: Setting | None = None,
 ) -> list[Result]:
     """Measure the models of a run; figures go to `results.json` and `evaluation/`.
 
@@ -44,6 +45,7 @@ def evaluate_run(
         methods: only these; default: all that ran.
         parts: of `PARTS`.
         missing_only: leave alone what was measured of the same model before.
+        setting: the run's federation, if it is open already; it stays open.
 
     Raises:
         UserError: there is nothing to measure, or a model is gone; says which command makes it.
@@ -55,13 +57,12 @@ def evaluate_run(
     chosen = _chosen(folder, forget, methods)
     if not chosen:
         return []
-    setting = build(folder.config(), observer, features=folder.path / "features")
-    try:
-        folder.require_same_data(setting.facts())
+    with opened(folder.config(), observer, folder.path / "features", setting) as ready:
+        folder.require_same_data(ready.facts())
         with folder.lock():
             if "pictures" in parts and not (missing_only and _pictures(folder).is_file()):
-                _draw(folder, setting)
-            evaluator = _Evaluator(folder, setting, parts, missing_only)
+                _draw(folder, ready)
+            evaluator = _Evaluator(folder, ready, parts, missing_only)
             found = []
             for number, result in enumerate(chosen):
                 observer.on_work("evaluating models", number, len(chosen))
@@ -69,8 +70,6 @@ def evaluate_run(
                 # At once: stopped here, the next call finds this model measured.
                 add_results(folder.results_file, found[-1:])
             observer.on_work("evaluating models", len(chosen), len(chosen))
-    finally:
-        setting.federation.engine.close()
     return found
 
 

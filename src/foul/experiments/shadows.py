@@ -18,7 +18,7 @@ from foul.config.schema import Config
 from foul.errors import UserError
 from foul.evaluation.attacks import STATISTICS, judge
 from foul.evaluation.attacks.shadows import shadow_lira, u_lira
-from foul.federation.build import build
+from foul.federation.build import opened
 from foul.federation.federation import RoundLog
 from foul.federation.messages import Tensors
 from foul.federation.observer import Observer
@@ -151,8 +151,7 @@ def _shadow(
 def _answers(run: RunFolder, forget: str, method: str, observer: Observer) -> Tensors:
     """Of every sample of the forget clients: its place in the domains, margin and split."""
     model, _ = run.load_model(label_of(method, forget))
-    setting = build(run.config(), observer)
-    try:
+    with opened(run.config(), observer) as setting:
         request = ForgetRequest.parse(forget, setting.federation.clients)
         domains = sorted({client.domain for client in request.forget})
         names = {client.id: client.domain for client in request.forget}
@@ -175,8 +174,6 @@ def _answers(run: RunFolder, forget: str, method: str, observer: Observer) -> Te
                     found["place"].append(rows * len(domains) + offset)
                     found["margins"].append(torch.from_numpy(STATISTICS["margin"](logits)))
                     found["split"].append(torch.full((len(logits),), number))
-    finally:
-        setting.federation.engine.close()
     return {name: torch.cat(parts) for name, parts in found.items()}
 
 

@@ -12,6 +12,7 @@ from foul.errors import UserError
 from foul.evaluation.gaps import best_stop, distance, gaps, speeds
 from foul.evaluation.stage import evaluate_run
 from foul.experiments.store import ResultStore, result_key, slim
+from foul.federation.build import Setting, opened
 from foul.federation.observer import Observer
 from foul.learning.stage import learn
 from foul.names import slug
@@ -71,14 +72,16 @@ def run_study(
         config = study.config.model_copy(update={"seed": study.config.seed + number})
         folder = out if study.seeds == 1 else out / f"seed-{config.seed}"
         run = learn(config, folder, resume=_started(folder), observer=observer, command=command)
-        for request in study.forget or (_last_domain(run),):
-            results, failed = _serve(study, run, request, observer, store)
-            failures += failed
-            results = _with_divergence(run, request, results, observer)
-            found += compared(results)
-            add_results(out / "results.json", found)
-            title = f"{config.data.name}, forgetting {request}, seed {config.seed}"
-            plot_curves(results, run.path / f"forgetting-{slug(request)}.png", title)
+        # One federation for all methods: its processes are warm, its data is loaded once.
+        with opened(config, observer, run.path / "features") as setting:
+            for request in study.forget or (_last_domain(run),):
+                results, failed = _serve(study, run, request, observer, store, setting)
+                failures += failed
+                results = _with_divergence(run, request, results, observer, setting)
+                found += compared(results)
+                add_results(out / "results.json", found)
+                title = f"{config.data.name}, forgetting {request}, seed {config.seed}"
+                plot_curves(results, run.path / f"forgetting-{slug(request)}.png", title)
     if failures and not found:
         raise UserError(f"Every method failed ({failures[0]})")
     return found
@@ -106,14 +109,19 @@ def check(study: Study, observer: Observer) -> None:
 
 
 def _serve(
-    study: Study, run: RunFolder, request: str, observer: Observer, store: ResultStore | None
+    study: Study,
+    run: RunFolder,
+    request: str,
+    observer: Observer,
+    store: ResultStore | None,
+    setting: Setting,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The results of all methods for one request, and what failed, if the study goes on then."""
     results, failures = [], []
     for place, name in enumerate(study.methods):
         observer.on_work("methods", place, len(study.methods))
         try:
-            results.append(_served(study, run, request, name, observer, store))
+            results.append(_served(study, run, request, name, observer, store, setting))
         except Exception as error:
             if not study.keep_going:
                 raise
@@ -130,6 +138,7 @@ def _served(
     name: str,
     observer: Observer,
     store: ResultStore | None,
+    setting: Setting,
 ) -> dict[str, Any]:
     """The result of one method for one request: from the store, or made now."""
     texts = study.options.get(name, ())
@@ -138,19 +147,28 @@ def _served(
     known = store.get(key) if store else None
     if known is not None:
         return known
-    result = unlearn(run.path, request, name, texts, observer, track=True)
+    result = unlearn(run.path, request, name, texts, observer, track=True, setting=setting)
     return store.put(key, result) if store else slim(result)
 
 
 def _with_divergence(
-    run: RunFolder, request: str, results: list[dict[str, Any]], observer: Observer
+    run: RunFolder,
+    request: str,
+    results: list[dict[str, Any]],
+    observer: Observer,
+    setting: Setting,
 ) -> list[dict[str, Any]]:
     """The results with their divergence from Retrain; pictures for the report are made too."""
     there = read_results(run.results_file)
     if not any("model" in known and known["forget"] == request for known in there):
         return results
     measured = evaluate_run(
-        run.path, request, parts=("kl", "pictures"), observer=observer, missing_only=True
+        run.path,
+        request,
+        parts=("kl", "pictures"),
+        observer=observer,
+        missing_only=True,
+        setting=setting,
     )
     told = {result["method"]: result for result in measured}
     return [

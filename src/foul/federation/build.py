@@ -1,5 +1,7 @@
 """From a configuration to a federation in this process."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,26 @@ def build(
         local_engine(worker, plan), config.federation, config.seed, ledger, observer
     )
     return Setting(federation, data.classes, data.image_size, buffers, initial)
+
+
+@contextmanager
+def opened(
+    config: Config,
+    observer: Observer | None = None,
+    features: Path | None = None,
+    setting: Setting | None = None,
+) -> Iterator[Setting]:
+    """A federation for a while: its processes end with it. One that is there already (`setting`)
+    is used as it is, with an empty ledger, and stays."""
+    if setting is not None:
+        setting.federation.ledger = Ledger()
+        yield setting
+        return
+    setting = build(config, observer, features=features)
+    try:
+        yield setting
+    finally:
+        setting.federation.engine.close()
 
 
 def local_engine(worker: Worker, plan: CpuPlan) -> Engine:

@@ -109,7 +109,7 @@ class Federation:
         for request, reply in zip(requests, self.engine.run(requests), strict=True):
             cost = Cost(request.bytes, reply.bytes, reply.flops, 0, reply.seconds)
             self.ledger.record(stage, cost)
-            log.costs[reply.client] = cost
+            log.spent({reply.client: cost})
             problem = reply.error or not_finite(reply.tensors)
             if not problem and like is not None:
                 problem = misfit(reply.tensors, like)

@@ -168,3 +168,8 @@ def to_json(rows: Sequence[Row]) -> dict[str, Any]:
             if key in row.shares:
                 told[row.label][f"{key}_share"] = row.shares[key].to_dict()
     return told
+
+
+def share(quotient: float) -> str:
+    """A part of Retrain's cost in percent, or from tenfold on, how many times it is."""
+    return f"{quotient:.3g} times" if quotient >= 10 else f"{100 * quotient:.3g} %"

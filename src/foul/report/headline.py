@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 
-from foul.report.aggregate import Row, chosen, find, retrain_of
+from foul.report.aggregate import Row, chosen, find, retrain_of, share
 from foul.report.collect import LEARNED, RETRAIN
 from foul.report.metrics import DISTANCE
 
@@ -69,7 +69,7 @@ def _accuracy(row: Row, learned: Row | None, retrain: Row) -> str:
 
 def _price(row: Row) -> list[str]:
     costs = [
-        f"{100 * row.shares[key].mean:.3g} % of the {what}"
+        f"{share(row.shares[key].mean)} of the {what}"
         for key, what in (("bytes", "traffic"), ("flops", "FLOPs"))
         if key in row.shares
     ]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foul.report.aggregate import Row, Stat, chosen, find, number
+from foul.report.aggregate import Row, Stat, chosen, find, number, share
 from foul.report.collect import LEARNED, RETRAIN
 from foul.report.tables import answer, dig
 from foul.unlearning.methods import METHODS
@@ -195,7 +195,7 @@ def _backdoor(models: _Models) -> Iterator[Finding]:
 
 def _cost(models: _Models) -> Iterator[Finding]:
     shares = [
-        f"{100 * models.row.shares[key].mean:.3g} % of the {what}"
+        f"{share(models.row.shares[key].mean)} of the {what}"
         for key, what in (("bytes", "traffic"), ("flops", "computation"))
         if key in models.row.shares
     ]

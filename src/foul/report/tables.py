@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foul.report.aggregate import Row, Stat, best, number, stat
+from foul.report.aggregate import Row, Stat, best, number, share, stat
 from foul.report.collect import LEARNED, RETRAIN
 from foul.report.metrics import COMPARISON, COSTS, COUNT, PERCENT, Beside, Shown, Unit
 
@@ -121,7 +121,7 @@ def _beside(row: Row, shown: Shown) -> str:
     if shown.beside is Beside.GAP and shown.key in row.gaps:
         return _signed(f"{shown.unit.scale * row.gaps[shown.key].mean:+.{shown.unit.digits}f}")
     if shown.beside is Beside.SHARE and shown.key in row.shares:
-        return f"{100 * row.shares[shown.key].mean:.3g} %"
+        return share(row.shares[shown.key].mean)
     return ""
 
 

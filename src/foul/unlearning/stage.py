@@ -8,11 +8,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from foul.config.schema import Config
 from foul.errors import UserError
 from foul.evaluation.angles import step_angles
 from foul.evaluation.forgetting import accuracies, assess
 from foul.evaluation.gaps import speeds
-from foul.federation.build import Setting, build
+from foul.federation.build import Setting, opened
 from foul.federation.federation import QuorumError
 from foul.federation.ledger import Ledger
 from foul.federation.messages import Tensors, join_groups, take_group
@@ -25,7 +26,7 @@ from foul.runs.results import add_results, read_results
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.methods import METHODS, make_method
 from foul.unlearning.request import ForgetRequest
-from foul.unlearning.requirements import check
+from foul.unlearning.requirements import Requirements, check
 
 
 def unlearn(
@@ -35,6 +36,7 @@ def unlearn(
     overrides: Iterable[str] = (),
     observer: Observer | None = None,
     track: bool = False,
+    setting: Setting | None = None,
 ) -> dict[str, Any]:
     """Make a run's learned model forget; the learned model itself stays as it is.
 
@@ -48,6 +50,7 @@ def unlearn(
         method: a name of `foul methods`.
         overrides: options of the method, as `key=value`.
         track: also measure FA, RA and TA of the model after every round.
+        setting: the run's federation, if it is open already; it stays open.
 
     Returns:
         The figures, as in `results.json`.
@@ -59,43 +62,56 @@ def unlearn(
     observer = observer or Observer()
     folder = RunFolder.open(Path(run))
     config, chosen = folder.config(), make_method(method, overrides)
-    learned, facts = folder.load_model("learned")
+    folder.load_model("learned")
     others = [name for name, entry in METHODS.items() if not entry.method.requirements.l2u]
     check(method, chosen.needs, config.learning.objective, config.model.head, others)
-    setting = build(config, observer, features=folder.path / "features")
     try:
-        folder.require_same_data(setting.facts())
-        request = ForgetRequest.parse(forget, setting.federation.clients)
-        case = Case(
-            setting.federation,
-            config,
-            request,
-            learned,
-            facts["round"],
-            setting.initial,
-            setting.buffers,
-            len(setting.classes),
-            setting.image_size,
-            _stored_deltas(folder, request) if chosen.needs.stored_deltas else {},
-            _history(folder, method) if chosen.needs.history else None,
-        )
-        with folder.lock():
-            known = _known_result(folder, _identity(case, chosen, method), track)
-            if known is not None:
-                observer.on_message(f"{method} has served {request.text} already; nothing to do")
-                return known
-            own = chosen.learning()
-            if own is not None:
-                case = _own_learning(folder, setting, case, own, method, observer)
-            return _run(folder, setting, case, chosen, method, observer, track)
+        with opened(config, observer, folder.path / "features", setting) as ready:
+            folder.require_same_data(ready.facts())
+            request = ForgetRequest.parse(forget, ready.federation.clients)
+            case = _case(folder, config, ready, request, chosen.needs, method)
+            with folder.lock():
+                known = _known_result(folder, _identity(case, chosen, method), track)
+                if known is not None:
+                    observer.on_message(
+                        f"{method} has served {request.text} already; nothing to do"
+                    )
+                    return known
+                own = chosen.learning()
+                if own is not None:
+                    case = _own_learning(folder, ready, case, own, method, observer)
+                return _run(folder, ready, case, chosen, method, observer, track)
     except QuorumError as error:
         raise QuorumError(
             error.what,
             "Ask once more when they are back, or choose a method that does not need them "
             "(`foul methods`).",
         ) from error
-    finally:
-        setting.federation.engine.close()
+
+
+def _case(
+    folder: RunFolder,
+    config: Config,
+    setting: Setting,
+    request: ForgetRequest,
+    needs: Requirements,
+    method: str,
+) -> Case:
+    """The request for the run's learned model, with what the run kept for this method."""
+    learned, facts = folder.load_model("learned")
+    return Case(
+        setting.federation,
+        config,
+        request,
+        learned,
+        facts["round"],
+        setting.initial,
+        setting.buffers,
+        len(setting.classes),
+        setting.image_size,
+        _stored_deltas(folder, request) if needs.stored_deltas else {},
+        _history(folder, method) if needs.history else None,
+    )
 
 
 def _own_learning(
