@@ -247,7 +247,7 @@ def test_what_cannot_be_measured_is_said_before_any_work(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("built")
 
-    monkeypatch.setattr(module, "build", never)
+    monkeypatch.setattr(module, "opened", never)
     with pytest.raises(UserError, match=message):
         evaluate_run(run.path, **values)
 

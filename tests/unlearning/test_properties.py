@@ -78,8 +78,9 @@ def unlearned(case: Case, name: str) -> Tensors:
 
 
 @every_method
-@pytest.mark.parametrize("norm", ["group", "batch"])
-@pytest.mark.parametrize("forget", ["client:east-0,west-1", "domain:east"])
+@pytest.mark.parametrize(
+    ("forget", "norm"), [("client:east-0,west-1", "batch"), ("domain:east", "group")]
+)
 def test_some_clients_are_forgotten(case_for: MakeCase, name: str, norm: str, forget: str) -> None:
     case = case_for(forget, norm=norm)
     model = unlearned(case, name)
@@ -163,6 +164,12 @@ def test_only_what_is_declared_is_asked_of_forget_clients(case_for: MakeCase, na
     finish(ready, method)
     asked = {request.client for request, _ in engine_of(case).crossed}
     assert method.needs.forget_online or not asked & case.request.forget_ids
+
+
+@every_method
+def test_a_learning_stage_of_its_own_is_declared(name: str) -> None:
+    method = quick(name)
+    assert method.needs.own_learning == (method.learning() is not None)
 
 
 @every_method

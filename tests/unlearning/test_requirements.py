@@ -24,5 +24,6 @@ def test_requirements_are_data() -> None:
         "individual_updates": False,
         "stored_deltas": False,
         "history": False,
+        "own_learning": False,
         "l2u": True,
     }

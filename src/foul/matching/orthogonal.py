@@ -8,8 +8,9 @@ Matrix = NDArray[np.float64]
 
 CUT_OFF = 1e-10
 """Eigenvalues below this share of the largest one are rounding."""
-_NOTHING = 1e-12
-"""A squared length below this share of what it was is rounding."""
+_NOTHING = 1e-6
+"""A squared length below this share of what it was may be rounding: products of float32 updates
+have 7 digits."""
 
 
 def orthogonal_weights(gram: Matrix, forget: NDArray[np.bool_]) -> Vector:

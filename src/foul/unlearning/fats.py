@@ -14,6 +14,7 @@ from foul.federation.messages import ClientInfo, join_groups, take_group
 from foul.models import deployed_state
 from foul.seeds import numpy_generator
 from foul.unlearning.method import Case, Method, MethodState
+from foul.unlearning.requirements import Requirements
 from foul.unlearning.training import TrainingOptions, ask_to_train, moved, round_record
 
 
@@ -57,6 +58,7 @@ class Fats(Method[FatsOptions]):
     """
 
     name: ClassVar[str] = "fats"
+    requirements: ClassVar[Requirements] = Requirements(own_learning=True)
 
     def learning(self) -> "FatsLearning":
         return FatsLearning(self.options)

@@ -12,6 +12,7 @@ from foul.federation.messages import Tensors
 from foul.learning.history import corrected
 from foul.seeds import torch_generator
 from foul.unlearning.method import Case, Method, MethodState
+from foul.unlearning.request import ForgetRequest
 from foul.unlearning.requirements import Requirements
 
 
@@ -62,13 +63,19 @@ class FedRecovery(Method[FedRecoveryOptions]):
         """
         assert case.history is not None
         groups, weight = case.history
-        if case.request.text not in groups:
-            raise UserError(
-                f"The run kept no history for '{case.request.text}' "
-                f"(it has {', '.join(sorted(groups))})",
-                "Forget one of these, or learn with federation.history=domains or clients.",
-            )
-        return groups[case.request.text], weight
+        if case.request.text in groups:
+            return groups[case.request.text], weight
+        # The request may spell the group in another way.
+        client = case.request.forget[0]
+        for group in (f"domain:{client.domain}", f"client:{client.id}"):
+            whole = ForgetRequest.parse(group, case.federation.clients)
+            if group in groups and whole.forget_ids == case.request.forget_ids:
+                return groups[group], weight
+        raise UserError(
+            f"The run kept no history for '{case.request.text}' "
+            f"(it has {', '.join(sorted(groups))})",
+            "Forget one of these, or learn with federation.history=domains or clients.",
+        )
 
 
 def noise_for(distance: float, epsilon: float, beta: float) -> float:

@@ -12,6 +12,7 @@ from foul.config.schema import LearningConfig, Section
 from foul.federation.federation import RoundLog
 from foul.learning.rounds import rate_scale
 from foul.unlearning.method import Case, Method, MethodState
+from foul.unlearning.requirements import Requirements
 from foul.unlearning.training import TrainingOptions, ask_to_train, mean_change, moved, round_record
 
 
@@ -50,6 +51,7 @@ class Ffmu(Method[QuantisedOptions]):
     """
 
     name: ClassVar[str] = "ffmu"
+    requirements: ClassVar[Requirements] = Requirements(own_learning=True)
 
     def learning(self) -> "FfmuLearning":
         return FfmuLearning(self.options)
@@ -86,6 +88,7 @@ class FfmuAdapted(Method[FfmuAdaptedOptions]):
     """
 
     name: ClassVar[str] = "ffmu-adapted"
+    requirements: ClassVar[Requirements] = Requirements(own_learning=True)
 
     def learning(self) -> "FfmuLearning":
         fields = set(QuantisedOptions.model_fields)

@@ -49,7 +49,8 @@ class MoDe(Method[ModeOptions]):
     train M on their labels, forget clients on the answers of M_de, and the changes are averaged.
 
     Reconstructed from two third-party ports, which agree on these steps and disagree on the side
-    and size of lambda; there is no official code, and its values are ours.
+    and size of lambda; there is no official code, and its values are ours. M_de starts from the
+    weights that learning started from.
     """
 
     name: ClassVar[str] = "mode"

@@ -18,6 +18,8 @@ class Requirements:
     """The run kept the forget clients' last updates (federation.keep_deltas)."""
     history: bool = False
     """The run added up what each group of clients contributed (federation.history)."""
+    own_learning: bool = False
+    """It learns in a way of its own: that stage is run first, for as many rounds."""
     l2u: bool = False
     """The model must have been trained by learning to unlearn, with the joint head."""
 
