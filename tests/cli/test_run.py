@@ -83,12 +83,18 @@ def test_a_store_serves_another_folder(foul: Foul, tiny: Path, tmp_path: Path) -
     assert models == ["learned.safetensors"]
 
 
-def test_several_seeds_are_told_apart(foul: Foul, tiny: Path, tmp_path: Path) -> None:
-    outcome = foul("run", tiny, "-m", "none", "--seeds", 2, "-o", tmp_path / "out", "-q")
+def test_several_seeds_are_averaged(foul: Foul, tiny: Path, tmp_path: Path) -> None:
+    arguments = ("run", tiny, "-m", "none", "--seeds", 2, "-o", tmp_path / "out", "-q")
+    outcome = foul(*arguments)
     assert outcome.code == 0, outcome.err
-    for text in ("method (seed)", "learned (0)", "learned (1)"):
-        assert text in outcome.out
     assert outcome.out.count("forgetting domain:north") == 1
+    one, other = (100 * result["ra"] for result in foul(*arguments, "--json").json)
+    spread = abs(one - other) / 2**0.5
+    shown = f"{(one + other) / 2:.1f} ± {spread:.1f}" if spread else f"{one:.1f}"
+    row = next(line for line in outcome.out.splitlines() if "learned" in line)
+    assert [cell.strip() for cell in row.split("│")[1:5]][:2] == ["learned", "2"]
+    assert shown in row
+    assert "over 2 seeds" in outcome.out
 
 
 def test_the_folder_is_named_after_the_configuration(

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from foul.cli.arguments import split_config
-from foul.cli.output import JSON_OPTION, decimal, percent, print_json, print_table
+from foul.cli.output import JSON_OPTION, percent, print_json, print_table
 from foul.cli.progress import ProgressDisplay
 from foul.config import load_config
 from foul.errors import UserError
 from foul.experiments.store import ResultStore
 from foul.experiments.study import METHODS, Study, run_study
+from foul.report.aggregate import stat
 from foul.report.write import write_report
 
 
@@ -91,33 +92,51 @@ def report_on(place: Path) -> None:
     typer.echo(f"Report: {page}  Figures: {place / 'results.json'}")
 
 
+_COLUMNS: dict[str, tuple[str, float, int]] = {
+    "FA %": ("fa", 100, 1),
+    "RA %": ("ra", 100, 1),
+    "TA %": ("ta", 100, 1),
+    "MIA": ("mia_auc", 1, 3),
+    "rounds": ("rounds", 1, 0),
+    "MB": ("bytes", 1e-6, 1),
+    "GFLOP": ("flops", 1e-9, 0),
+    "s": ("seconds", 1, 0),
+    "off by": ("distance", 1, 1),
+}
+"""Heads, keys of results, factors to the shown units, digits."""
+
+
 def show_comparison(place: Path, results: list[dict[str, Any]]) -> None:
-    """The methods that served one request, with their distance from Retrain."""
-    several = len({r["seed"] for r in results}) > 1
-    rows = [
-        [
-            ("learned" if r["method"] == "none" else r["method"])
-            + (f" ({r['seed']})" if several else ""),
-            *(percent(r[key]) for key in ("fa", "ra", "ta")),
-            decimal(r["mia_auc"]),
-            r["rounds"],
-            f"{r['bytes'] / 1e6:.1f}",
-            f"{r['flops'] / 1e9:.0f}",
-            f"{r['seconds']:.0f}",
-            f"{r['distance']:.1f}" if "distance" in r else "-",
-        ]
-        for r in results
-    ]
-    columns = ["method (seed)" if several else "method", "FA %", "RA %", "TA %", "MIA", "rounds"]
-    columns += ["MB", "GFLOP", "s", "off by"]
+    """The methods that served one request, with their distance from Retrain; over several seeds
+    mean and standard deviation."""
+    seeds = len({r["seed"] for r in results})
+    rows = []
+    for method in dict.fromkeys(r["method"] for r in results):
+        own = [r for r in results if r["method"] == method]
+        count = [len(own)] if seeds > 1 else []
+        cells = [_cell(own, *column) for column in _COLUMNS.values()]
+        rows.append(["learned" if method == "none" else method, *count, *cells])
+    columns = ["method", *(["n"] if seeds > 1 else []), *_COLUMNS]
     print_table(f"{place}: forgetting {results[0]['forget']}", columns, rows)
+    spread = f" Mean \u00b1 standard deviation over {seeds} seeds." if seeds > 1 else ""
     typer.echo(
         "MIA: AUC of a loss threshold. s: seconds of client work. off by: mean of |FA - Retrain|,"
         " the shortfalls of RA and TA below Retrain, and |MIA accuracy - Retrain|, in points."
+        + spread
     )
     for r in results:
-        if r["method"].startswith("foul"):
+        if r["method"].startswith("foul") and seeds == 1:
             typer.echo(f"{r['method']}: {r['stopped']}.{_best(r)}")
+
+
+def _cell(results: list[dict[str, Any]], key: str, factor: float, digits: int) -> str:
+    found = stat(result.get(key) for result in results)
+    if found is None:
+        return "-"
+    shown = f"{factor * found.mean:.{digits}f}"
+    # Costs hardly move with the seed.
+    spread = found.std is not None and key in ("fa", "ra", "ta", "mia_auc", "distance")
+    return f"{shown} \u00b1 {factor * found.std:.{digits}f}" if spread and found.std else shown
 
 
 def _best(result: dict[str, Any]) -> str:
