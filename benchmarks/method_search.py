@@ -32,6 +32,7 @@ GRID: dict[str, list[list[str]]] = {
     "not": [["rate=0.2"], ["rate=0.5"], ["rate=1"]],
     "fedosd": [
         ["rate=0.02", "recovery_rate=0.02"],
+        ["rate=0.03", "recovery_rate=0.02"],
         ["rate=0.05", "recovery_rate=0.02"],
         ["rate=0.05", "recovery_rate=0.05"],
         ["rate=0.1", "recovery_rate=0.02"],

@@ -33,7 +33,7 @@ class FedCdpOptions(TrainingOptions):
 
     ratio: float = Field(default=0.1, gt=0, lt=1)
     """Share of all channels that is cut."""
-    cap: float = Field(default=0.2, gt=0, lt=1)
+    cap: float = Field(default=0.5, gt=0, lt=1)
     """Largest share of one layer's channels that is cut: scores sum to one in each layer, so a
     common threshold alone would empty the narrow ones."""
     recovery_rounds: int = Field(default=5, ge=0)

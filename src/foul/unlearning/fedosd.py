@@ -21,6 +21,8 @@ from foul.unlearning.training import TrainingOptions, ask_to_train, moved, round
 class FedOsdOptions(TrainingOptions):
     """How FedOSD unlearns."""
 
+    rate: float = Field(default=0.03, gt=0)
+    """Local learning rate while unlearning."""
     unlearning_rounds: int = Field(default=5, ge=0)
     """Rounds in which the forget clients descend the unlearning loss."""
     recovery_rounds: int = Field(default=5, ge=0)

@@ -22,7 +22,7 @@ class FedRecoveryOptions(Section):
     scale: float = Field(default=1.0, ge=0)
     """Factor of the correction: 1 is the paper's weighted mean of the rounds' residuals; the number
     of rounds would be their full sum."""
-    sigma: float = Field(default=0.005, ge=0)
+    sigma: float = Field(default=0.02, ge=0)
     """Standard deviation of the noise on every weight. The paper derives it from a privacy budget
     (`noise_for`), which ruins deep networks; no such guarantee is claimed for a chosen one."""
 

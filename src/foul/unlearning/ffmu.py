@@ -77,7 +77,7 @@ class FfmuAdaptedOptions(QuantisedOptions):
 
     rounds: int = Field(default=5, ge=1)
     """Rounds over the retain clients."""
-    share: float = Field(default=0.2, gt=0)
+    share: float = Field(default=1.0, gt=0)
     """Size of their steps as a share of `rate`."""
 
 

@@ -37,7 +37,7 @@ class FusedOptions(TrainingOptions):
     """Rounds in which the retain clients train the adapters."""
     rate: float = Field(default=0.02, gt=0)
     """Local learning rate of the first round, in which the whole network is trained."""
-    adapter_rate: float = Field(default=0.3, gt=0)
+    adapter_rate: float = Field(default=1.0, gt=0)
     """Local learning rate of the adapters."""
 
     @property

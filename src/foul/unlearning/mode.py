@@ -19,6 +19,8 @@ from foul.unlearning.training import TrainingOptions, ask_to_train, moved, round
 class ModeOptions(TrainingOptions):
     """How MoDe unlearns."""
 
+    rate: float = Field(default=0.05, gt=0)
+    """Local learning rate of guidance."""
     keep: float = Field(default=0.8, ge=0, le=1)
     """Weight of the model in each blend with the degradation model (ports write lambda, on either
     side of the formula)."""
