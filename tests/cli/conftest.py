@@ -105,3 +105,14 @@ def own_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 pixels[..., 0] += tint
                 PIL.Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
     return tmp_path / "own"
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """A setting of two clients and one round, as a file."""
+    config = small_config(
+        data__domains=["east", "north"], clients__per_domain=1, learning__rounds=1
+    )
+    path = tmp_path / "tiny.toml"
+    path.write_text(config_to_toml(config))
+    return path

@@ -2,9 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_runs import small_config
 
-from foul.config.load import config_to_toml
 from foul.experiments import study
 from foul.runs.folder import RunFolder
 from foul.unlearning.methods import METHODS
@@ -19,16 +17,6 @@ SHORT = (
     "foul:standin_rounds=1",
     "foul:batch_size=8",
 )
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Path:
-    config = small_config(
-        data__domains=["east", "north"], clients__per_domain=1, learning__rounds=1
-    )
-    path = tmp_path / "tiny.toml"
-    path.write_text(config_to_toml(config))
-    return path
 
 
 def test_methods_branch_from_one_model(foul: Foul, tiny: Path, tmp_path: Path) -> None:

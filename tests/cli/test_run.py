@@ -2,27 +2,14 @@ import json
 from pathlib import Path
 
 import pytest
-from small_runs import small_config
 
 from foul.cli.run import show_comparison
-from foul.config.load import config_to_toml
 from foul.experiments.store import slim
 
 from .conftest import Foul
 
 FIGURES = {"method", "fa", "ra", "ta", "mia_auc", "rounds", "bytes", "flops", "seconds"}
 SHORT = ("foul:rounds=1", "foul:extra=0", "foul:standin_rounds=1", "foul:batch_size=8")
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Path:
-    """A setting of two clients and one round, as a file."""
-    config = small_config(
-        data__domains=["east", "north"], clients__per_domain=1, learning__rounds=1
-    )
-    path = tmp_path / "tiny.toml"
-    path.write_text(config_to_toml(config))
-    return path
 
 
 def test_the_whole_story(foul: Foul, tiny: Path, tmp_path: Path) -> None:

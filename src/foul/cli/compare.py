@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from foul.cli.arguments import split_config
-from foul.cli.evaluate import names
+from foul.cli.arguments import Quiet, Requests, Seeds, Store, StudyOverrides, names, split_config
 from foul.cli.output import JSON_OPTION, print_json
 from foul.cli.progress import ProgressDisplay
 from foul.cli.run import report_on, show_comparison, split_options
@@ -25,21 +24,12 @@ def compare(
         str | None,
         typer.Argument(help="A configuration (`foul config list`), a TOML file or a run folder."),
     ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KEY=VALUE]...",
-            help="Settings to change; METHOD:KEY=VALUE changes an option of a method.",
-        ),
-    ] = None,
-    forget: Annotated[
-        list[str] | None,
-        typer.Option("--forget", "-f", help="domain:NAME or client:ID; repeat for several."),
-    ] = None,
+    overrides: StudyOverrides = None,
+    forget: Requests = None,
     methods: Annotated[
         str, typer.Option("--methods", "-m", help="`all`, or names with commas.")
     ] = "all",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 1,
+    seeds: Seeds = 1,
     start: Annotated[
         Literal["l2u", "plain"],
         typer.Option(
@@ -49,11 +39,8 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to; default runs/compare-CONFIG.")
     ] = None,
-    store: Annotated[
-        Path | None,
-        typer.Option("--store", help="A JSON file of results; what it has is not run again."),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")] = False,
+    store: Store = None,
+    quiet: Quiet = False,
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Compare all methods: same model, same clients, same accounts, Retrain beside them.

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from foul.cli.arguments import Quiet, names
 from foul.cli.output import JSON_OPTION, decimal, percent, print_json, print_table
 from foul.cli.progress import ProgressDisplay
 from foul.errors import UserError
@@ -26,7 +27,7 @@ def evaluate(
     parts: Annotated[
         str, typer.Option("--parts", help=f"What to measure, of {', '.join(PARTS)}.")
     ] = ",".join(DEFAULT_PARTS),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")] = False,
+    quiet: Quiet = False,
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Measure a run's models again, from their checkpoints.
@@ -58,11 +59,6 @@ def evaluate(
         return
     for request in dict.fromkeys(result["forget"] for result in results):
         show_evaluation(folder, [r for r in results if r["forget"] == request])
-
-
-def names(text: str | None) -> list[str] | None:
-    """The names of a list with commas."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 _SHOWN = (

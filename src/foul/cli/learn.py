@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from foul.cli.arguments import split_config
+from foul.cli.arguments import Quiet, split_config
 from foul.cli.info import show_summary
 from foul.cli.output import JSON_OPTION, print_json
 from foul.cli.progress import ProgressDisplay
@@ -36,7 +36,7 @@ def learn(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --out where it stopped.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")] = False,
+    quiet: Quiet = False,
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Train a model over all clients, so that it can forget one later.

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from foul.cli.arguments import split_config
+from foul.cli.arguments import Quiet, Requests, Seeds, Store, StudyOverrides, names, split_config
 from foul.cli.output import JSON_OPTION, percent, print_json, print_table
 from foul.cli.progress import ProgressDisplay
 from foul.config import load_config
@@ -25,33 +25,17 @@ def run(
             help="A TOML file, or the name of a shipped configuration (`foul config list`)."
         ),
     ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KEY=VALUE]...",
-            help="Settings to change; METHOD:KEY=VALUE changes an option of a method.",
-        ),
-    ] = None,
-    forget: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--forget", "-f", help="domain:NAME or client:ID; repeat for several requests."
-        ),
-    ] = None,
+    overrides: StudyOverrides = None,
+    forget: Requests = None,
     methods: Annotated[
         str, typer.Option("--methods", "-m", help="Methods of `foul methods`, with commas.")
     ] = ",".join(METHODS),
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 1,
+    seeds: Seeds = 1,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to; default runs/CONFIG.")
     ] = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(
-            "--store", help="A JSON file that collects results; what it has is not run again."
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")] = False,
+    store: Store = None,
+    quiet: Quiet = False,
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Learn, erase, retrain for reference, and compare: the whole story in one command.
@@ -73,9 +57,9 @@ def run(
     chosen = load_config(name, settings)
     place = out or Path("runs") / Path(name).stem
     with ProgressDisplay(quiet) as display:
-        names = [method.strip() for method in methods.split(",") if method.strip()]
-        _refuse_idle_options(options, names)
-        study = Study(chosen, forget or (), names, seeds, options)
+        wanted = names(methods) or []
+        _refuse_idle_options(options, wanted)
+        study = Study(chosen, forget or (), wanted, seeds, options)
         known = ResultStore(store) if store else None
         results = run_study(study, place, display, known, shlex.join(sys.argv))
     if as_json:

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from foul.cli.arguments import split_config
-from foul.cli.evaluate import names
+from foul.cli.arguments import Quiet, names, split_config
 from foul.cli.output import JSON_OPTION, percent, print_json, print_table
 from foul.cli.progress import ProgressDisplay
 from foul.config import load_config
@@ -27,7 +26,7 @@ def ulira(
     ] = "none,foul",
     shadows: Annotated[int, typer.Option("--shadows", help="Pairs of models.")] = 16,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to.")] = Path("runs/ulira"),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")] = False,
+    quiet: Quiet = False,
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Attack with shadow models: LiRA and U-LiRA, the strongest attacks known on unlearning.

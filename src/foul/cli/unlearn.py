@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from foul.cli.arguments import Quiet
 from foul.cli.output import JSON_OPTION, decimal, percent, print_json, print_table, size
 from foul.cli.progress import ProgressDisplay
 from foul.runs.folder import RunFolder
@@ -25,7 +26,7 @@ def unlearn(
     method: Annotated[
         str, typer.Option("--method", "-m", help="A method of `foul methods`.")
     ] = "foul",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")] = False,
+    quiet: Quiet = False,
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Make a learned model forget a domain or some clients.
