@@ -5,9 +5,9 @@ import torch
 from small_runs import small_config
 
 from foul.errors import UserError
-from foul.federation.build import build, initial_network
+from foul.federation.build import build, initial_network, opened
 from foul.federation.inprocess import InProcessEngine
-from foul.federation.ledger import Ledger
+from foul.federation.ledger import Cost, Ledger
 from foul.federation.messages import Request
 from foul.federation.observer import Observer
 from foul.federation.processes import ProcessEngine
@@ -92,3 +92,25 @@ def test_what_cannot_be_built_starts_no_process(change: dict[str, object], messa
     with pytest.raises(UserError, match=message):
         build(small_config(**{"workers": 2, "threads": 0, **change}))
     assert not multiprocessing.active_children()
+
+
+def test_a_federation_is_closed_when_it_is_no_longer_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed: list[bool] = []
+    monkeypatch.setattr(InProcessEngine, "close", lambda _: closed.append(True))
+    with pytest.raises(ZeroDivisionError), opened(small_config()) as setting:
+        assert setting.federation.clients
+        raise ZeroDivisionError
+    assert closed == [True]
+
+
+def test_one_that_is_open_already_stays_and_gets_an_empty_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    setting = build(small_config())
+    setting.federation.ledger.record("before", Cost(bytes_up=1))
+    monkeypatch.setattr(InProcessEngine, "close", lambda _: pytest.fail("closed"))
+    with opened(small_config(), setting=setting) as given:
+        assert given is setting
+        assert given.federation.ledger.totals == {}
