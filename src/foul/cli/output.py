@@ -1,6 +1,7 @@
 """Printing figures: a table for people, JSON for programs."""
 
 import json
+import os
 from typing import Any
 
 import typer
@@ -8,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+FILE_WIDTH = 120
 JSON_OPTION = typer.Option("--json", help="Print JSON for programs.")
 
 
@@ -26,6 +28,9 @@ def print_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
     console = Console(soft_wrap=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        # In a file, nobody's window is too narrow.
+        console.width = FILE_WIDTH
     # Not as the table's title: that would be broken to the table's width.
     console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
     console.print(table)
