@@ -39,7 +39,12 @@ GRID: dict[str, list[list[str]]] = {
     ],
     "mode": [["keep=0.5"], ["keep=0.8"], ["keep=0.95"], ["keep=0.8", "rate=0.05"]],
     "fedrecovery": [["sigma=0"], ["sigma=0.005"], ["sigma=0.01"], ["sigma=0.02"]],
-    "fedcdp": [["ratio=0.05"], ["ratio=0.1"], ["ratio=0.1", "cap=0.5"], ["ratio=0.2", "cap=0.4"]],
+    "fedcdp": [
+        ["ratio=0.05", "cap=0.2"],
+        ["ratio=0.1", "cap=0.2"],
+        ["ratio=0.1", "cap=0.5"],
+        ["ratio=0.2", "cap=0.4"],
+    ],
     "fused": [["adapter_rate=0.1"], ["adapter_rate=0.3"], ["adapter_rate=1"]],
     "fused-lora": [["adapter_rate=0.3"], ["adapter_rate=1"]],
     "ffmu-adapted": [["share=0.2"], ["share=0.5"], ["share=1"]],
