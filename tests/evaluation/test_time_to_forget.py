@@ -42,6 +42,13 @@ def test_points_per_round_by_hand(fa: list[float], expected: float) -> None:
     assert time_to_forget(curve_of(fa)) == pytest.approx(expected)
 
 
+def test_what_a_method_does_before_its_first_round_counts() -> None:
+    """The learned model had 0.9; the method began with 0.4 and ended near it."""
+    assert time_to_forget(curve_of([0.4, 0.7, 0.6]), 0.9) == pytest.approx(15.0)
+    assert time_to_forget(curve_of([0.4, 0.41]), 0.9) == pytest.approx(49.0)
+    assert time_to_forget(curve_of([0.1, 0.9]), 0.9) == 0.0
+
+
 @pytest.mark.parametrize("curve", [[], curve_of([0.9]), late([0.5]), late([0.5, 0.4, 0.3])])
 def test_a_curve_without_rounds_or_beginning_tells_nothing(curve: list[dict[str, Any]]) -> None:
     assert time_to_forget(curve) is None

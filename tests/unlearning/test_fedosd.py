@@ -63,7 +63,8 @@ def test_forget_clients_descend_the_bounded_loss_and_are_gone_in_recovery(
     case_for: MakeCase,
 ) -> None:
     case = case_for()
-    finish(fedosd("unlearning_rounds=1", "recovery_rounds=1", "recovery_rate=0.007"), case)
+    rates = ("rate=0.02", "recovery_rate=0.007")
+    finish(fedosd("unlearning_rounds=1", "recovery_rounds=1", *rates), case)
     told = {
         (r.round, r.client in case.request.forget_ids): (r.settings["loss"], r.settings["rate"])
         for r, _ in engine_of(case).crossed

@@ -37,9 +37,12 @@ def best_stop(curve: Sequence[dict[str, Any]], retrain: Mapping[str, Any]) -> di
     return min(curve, key=lambda point: distance(point, retrain)) if curve else None
 
 
-def speeds(curve: Sequence[dict[str, Any]], retrain_fa: float | None) -> dict[str, Any]:
+def speeds(
+    curve: Sequence[dict[str, Any]], retrain_fa: float | None, learned_fa: float | None = None
+) -> dict[str, Any]:
     """T2F, recovery of RA, and the first round near Retrain's FA, as far as the curve tells."""
-    told: dict[str, Any] = {"t2f": time_to_forget(curve), "recovery": recovery(curve)}
+    forgotten = time_to_forget(curve, learned_fa)
+    told: dict[str, Any] = {"t2f": forgotten, "recovery": recovery(curve)}
     if retrain_fa is not None:
         told["rounds_to_retrain"] = rounds_to_reach(curve, retrain_fa)
     return told

@@ -11,19 +11,22 @@ NEAR = 0.01
 _ROUNDING = 1e-9
 
 
-def time_to_forget(curve: Curve) -> float | None:
+def time_to_forget(curve: Curve, before: float | None = None) -> float | None:
     r"""T2F in points per round: :math:`100 (FA_0 - FA_{r^*}) / r^*`, where r* is the first round
     whose FA is within one point of the FA that the method ends at.
 
-    None without rounds or without their beginning; 0 if it ends where it began.
+    :math:`FA_0` is the learned model's, `before`: a method may change the model before its first
+    round (default: the curve's beginning). None without rounds or without their beginning; 0 if it
+    ends where it began.
     """
     if not _whole(curve):
         return None
+    first = curve[0]["fa"] if before is None else before
     end = curve[-1]["fa"]
-    reached = next(p for p in curve if abs(p["fa"] - end) <= NEAR + _ROUNDING)
-    if reached["round"] == 0:
+    if abs(first - end) <= NEAR + _ROUNDING:
         return 0.0
-    return float(100 * (curve[0]["fa"] - reached["fa"]) / reached["round"])
+    reached = next(p for p in curve[1:] if abs(p["fa"] - end) <= NEAR + _ROUNDING)
+    return float(100 * (first - reached["fa"]) / reached["round"])
 
 
 def rounds_to_reach(curve: Curve, accuracy: float) -> int | None:

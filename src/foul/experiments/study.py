@@ -185,7 +185,7 @@ def compared(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         result
         | gaps(result, retrain)
-        | speeds(result["curve"], retrain["fa"])
+        | speeds(result["curve"], retrain["fa"], result.get("learned_fa"))
         | {
             "distance": distance(result, retrain),
             "best_stop": best_stop(result["curve"], retrain),

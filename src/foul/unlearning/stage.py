@@ -165,6 +165,8 @@ def _run(
     observer.on_message(f"{name}: forgetting {case.request.text}")
     if track and "start" not in state.numbers:
         state.numbers["start"] = accuracies(setting.federation, state.tensors, case.request)
+        learned = accuracies(setting.federation, case.learned, case.request)
+        state.numbers["learned_fa"] = learned["fa"]
     limit = getattr(method.options, "rounds", 0) or case.learned_rounds
     observer.on_stage(method.name, limit, state.round)
     while not state.finished:
@@ -193,7 +195,8 @@ def _run(
         **_own_figures(setting, case),
         **measured.summary(),
         "rounds": state.round,
-        **speeds(curve, None),
+        "learned_fa": state.numbers.get("learned_fa"),
+        **speeds(curve, None, state.numbers.get("learned_fa")),
         "bytes": cost.bytes,
         "flops": cost.flops,
         **cost.to_dict(),

@@ -9,6 +9,7 @@ from pydantic import Field
 from foul.config.schema import LearningConfig, Section
 from foul.federation.average import WeightedMean
 from foul.federation.federation import RoundLog
+from foul.federation.ledger import Cost
 from foul.federation.messages import ClientInfo, Numbers, Reply, Tensors, join_groups
 from foul.models import DEPLOYED, deployed_state
 from foul.unlearning.method import Case
@@ -69,7 +70,7 @@ def ask_to_train(
         "seed": case.federation.seed,
         **settings,
     }
-    return case.federation.ask(
+    yield from case.federation.ask(
         "train",
         clients,
         join_groups(groups),
@@ -79,6 +80,9 @@ def ask_to_train(
         log=log,
         like=model,
     )
+    # One multiply-add per number and client for the sum, one more for the step.
+    flops = 2 * sum(tensor.numel() for tensor in model.values()) * (len(log.answered) + 1)
+    case.federation.ledger.record(stage, Cost(flops_server=flops))
 
 
 def round_record(began: float, log: RoundLog) -> dict[str, Any]:
