@@ -63,7 +63,7 @@ def test_one_result_per_method_with_its_gaps(
         assert result["flops_share"] == pytest.approx(result["flops"] / retrain["flops"])
         assert result["distance"] == pytest.approx(25 * sum(shortfalls + alike))
         assert result["best_stop"] in result["curve"]
-        assert result["t2f"] == time_to_forget(result["curve"])
+        assert result["t2f"] == time_to_forget(result["curve"], result["learned_fa"])
         assert result["rounds_to_retrain"] == rounds_to_reach(result["curve"], retrain["fa"])
         assert result["wall_seconds_share"] == result["wall_seconds"] / retrain["wall_seconds"]
         for kind in ("forget", "retain", "test"):
