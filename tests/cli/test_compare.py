@@ -43,11 +43,7 @@ def test_from_the_plain_twin_those_that_need_l2u_are_left_out(
 ) -> None:
     asked: list[Any] = []
 
-    def note(chosen: Any, *_: Any) -> list[Any]:
-        asked.append(chosen)
-        return []
-
-    monkeypatch.setattr("foul.cli.compare.run_study", note)
+    monkeypatch.setattr("foul.cli.compare.perform", lambda chosen, *_: asked.append(chosen))
     foul("compare", tiny, "--start", "plain", "-o", tmp_path / "a", "--json")
     foul("compare", tiny, "-o", tmp_path / "b", "--json")
     plain, l2u = asked

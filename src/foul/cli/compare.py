@@ -1,20 +1,16 @@
 """`foul compare`."""
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from foul.cli.arguments import Quiet, Requests, Seeds, Store, StudyOverrides, names, split_config
-from foul.cli.output import JSON_OPTION, print_json
-from foul.cli.progress import ProgressDisplay
-from foul.cli.run import report_on, show_comparison, split_options
+from foul.cli.output import JSON_OPTION
+from foul.cli.run import perform, split_options
 from foul.config import load_config
 from foul.config.schema import Config
-from foul.experiments.store import ResultStore
-from foul.experiments.study import Study, run_study
+from foul.experiments.study import Study
 from foul.runs.folder import RunFolder
 from foul.unlearning.methods import METHODS
 
@@ -68,15 +64,7 @@ def compare(
         ]
     place = out or Path("runs") / f"compare-{Path(name).stem}-{start}"
     study = Study(chosen, forget or (), wanted, seeds, options, keep_going=True)
-    with ProgressDisplay(quiet) as display:
-        known = ResultStore(store) if store else None
-        results = run_study(study, place, display, known, shlex.join(sys.argv))
-    if as_json:
-        print_json(results)
-        return
-    for request in dict.fromkeys(result["forget"] for result in results):
-        show_comparison(place, [r for r in results if r["forget"] == request])
-    report_on(place)
+    perform(study, place, store, quiet, as_json)
 
 
 def _config(name: str, settings: list[str]) -> Config:

@@ -56,23 +56,22 @@ def run(
     settings, options = split_options(texts)
     chosen = load_config(name, settings)
     place = out or Path("runs") / Path(name).stem
+    wanted = names(methods) or []
+    _refuse_idle_options(options, wanted)
+    perform(Study(chosen, forget or (), wanted, seeds, options), place, store, quiet, as_json)
+
+
+def perform(study: Study, place: Path, store: Path | None, quiet: bool, as_json: bool) -> None:
+    """Run a study, write its report, and show its results."""
     with ProgressDisplay(quiet) as display:
-        wanted = names(methods) or []
-        _refuse_idle_options(options, wanted)
-        study = Study(chosen, forget or (), wanted, seeds, options)
         known = ResultStore(store) if store else None
         results = run_study(study, place, display, known, shlex.join(sys.argv))
+    page = write_report([place], place / "report.html")
     if as_json:
         print_json(results)
         return
     for request in dict.fromkeys(result["forget"] for result in results):
         show_comparison(place, [r for r in results if r["forget"] == request])
-    report_on(place)
-
-
-def report_on(place: Path) -> None:
-    """Write the report and say where everything is."""
-    page = write_report([place], place / "report.html")
     typer.echo(f"Report: {page}  Figures: {place / 'results.json'}")
 
 
