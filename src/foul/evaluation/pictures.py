@@ -3,7 +3,6 @@
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.manifold import TSNE
 
 from foul.federation.federation import Federation, RoundLog
 from foul.federation.messages import ClientInfo, Tensors
@@ -67,6 +66,9 @@ def flattened(points: NDArray[np.float64], seed: int) -> NDArray[np.float32]:
         return np.zeros((len(points), 2), np.float32)
     # An encoder that says nothing has no two directions to begin with.
     start = "pca" if np.linalg.matrix_rank(points - points.mean(0)) > 1 else "random"
+    # Here, because it takes a second that other commands need not wait for.
+    from sklearn.manifold import TSNE
+
     tsne = TSNE(perplexity=min(30.0, (len(points) - 1) / 3), init=start, random_state=seed)
     placed: NDArray[np.float32] = tsne.fit_transform(points).astype(np.float32)
     return placed

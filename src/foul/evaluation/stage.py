@@ -60,7 +60,8 @@ def evaluate_run(
     with opened(folder.config(), observer, folder.path / "features", setting) as ready:
         folder.require_same_data(ready.facts())
         with folder.lock():
-            if "pictures" in parts and not (missing_only and _pictures(folder).is_file()):
+            # They are the learned model's, which no method changes: made once, unless asked for.
+            if "pictures" in parts and (len(parts) == 1 or not _pictures(folder).is_file()):
                 _draw(folder, ready)
             evaluator = _Evaluator(folder, ready, parts, missing_only)
             found = []
