@@ -59,9 +59,9 @@ def test_another_method_later_reuses_the_shadows(
     out, rows = finished
     unlearned: list[str] = []
 
-    def counted(run: Path, forget: str, method: str, *rest: Any) -> dict[str, Any]:
+    def counted(run: Path, forget: str, method: str, *rest: Any, **more: Any) -> dict[str, Any]:
         unlearned.append(method)
-        return unlearn(run, forget, method, *rest)
+        return unlearn(run, forget, method, *rest, **more)
 
     monkeypatch.setattr(module, "unlearn", counted)
     monkeypatch.setattr(module, "_answers", lambda *_: pytest.fail("everything is known"))

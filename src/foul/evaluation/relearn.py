@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from foul.config.schema import LearningConfig
 from foul.evaluation.accuracy import evaluate
+from foul.evaluation.time_to_forget import NEAR
 from foul.federation.federation import Federation
 from foul.federation.messages import Tensors
 from foul.federation.observer import Observer
@@ -13,8 +14,6 @@ from foul.unlearning.request import ForgetRequest
 
 STAGE = "relearn"
 """Its own line of the ledger: no method pays for being examined."""
-NEAR = 0.01
-"""FA is back when it is no further below the target than this."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from foul.config.schema import Config
 from foul.errors import UserError
 from foul.evaluation.attacks import STATISTICS, judge
 from foul.evaluation.attacks.shadows import shadow_lira, u_lira
-from foul.federation.build import opened
+from foul.federation.build import Setting, opened
 from foul.federation.federation import RoundLog
 from foul.federation.messages import Tensors
 from foul.federation.observer import Observer
@@ -134,46 +134,46 @@ def _shadow(
     path = out / f"shadow-{number:02d}"
     run = learn(config, path, resume=(path / "run.json").is_file(), observer=observer)
     answers = {}
-    for name in methods:
-        texts = study.options.get(name, ())
-        result = unlearn(run.path, study.forget, name, texts, observer)
-        file = run.evaluation / f"margins-{label_of(name, study.forget)}.safetensors"
-        if file.is_file():
-            tensors, facts = load_tensors(file)
-            if facts["identity"] == result["identity"]:
-                answers[name] = tensors
-                continue
-        answers[name] = _answers(run, study.forget, name, observer)
-        save_tensors(file, answers[name], {"identity": result["identity"]})
+    with opened(config, observer, run.path / "features") as setting:
+        for name in methods:
+            texts = study.options.get(name, ())
+            result = unlearn(run.path, study.forget, name, texts, observer, setting=setting)
+            file = run.evaluation / f"margins-{label_of(name, study.forget)}.safetensors"
+            if file.is_file():
+                tensors, facts = load_tensors(file)
+                if facts["identity"] == result["identity"]:
+                    answers[name] = tensors
+                    continue
+            answers[name] = _answers(run, study.forget, name, setting)
+            save_tensors(file, answers[name], {"identity": result["identity"]})
     return answers
 
 
-def _answers(run: RunFolder, forget: str, method: str, observer: Observer) -> Tensors:
+def _answers(run: RunFolder, forget: str, method: str, setting: Setting) -> Tensors:
     """Of every sample of the forget clients: its place in the domains, margin and split."""
     model, _ = run.load_model(label_of(method, forget))
-    with opened(run.config(), observer) as setting:
-        request = ForgetRequest.parse(forget, setting.federation.clients)
-        domains = sorted({client.domain for client in request.forget})
-        names = {client.id: client.domain for client in request.forget}
-        found: dict[str, list[torch.Tensor]] = {"place": [], "margins": [], "split": []}
-        for reply in setting.federation.ask(
-            "outputs",
-            request.forget,
-            deployed_state(model),
-            {"splits": list(_SPLITS), "rows": True},
-            round=0,
-            stage="evaluation",
-            log=RoundLog(),
-        ):
-            # Places in several domains are kept apart by the domain's number.
-            offset = domains.index(names[reply.client])
-            for number, split in enumerate(_SPLITS):
-                logits = reply.tensors[split].double().numpy()
-                if len(logits):
-                    rows = reply.tensors[f"{split}_rows"]
-                    found["place"].append(rows * len(domains) + offset)
-                    found["margins"].append(torch.from_numpy(STATISTICS["margin"](logits)))
-                    found["split"].append(torch.full((len(logits),), number))
+    request = ForgetRequest.parse(forget, setting.federation.clients)
+    domains = sorted({client.domain for client in request.forget})
+    names = {client.id: client.domain for client in request.forget}
+    found: dict[str, list[torch.Tensor]] = {"place": [], "margins": [], "split": []}
+    for reply in setting.federation.ask(
+        "outputs",
+        request.forget,
+        deployed_state(model),
+        {"splits": list(_SPLITS), "rows": True},
+        round=0,
+        stage="evaluation",
+        log=RoundLog(),
+    ):
+        # Places in several domains are kept apart by the domain's number.
+        offset = domains.index(names[reply.client])
+        for number, split in enumerate(_SPLITS):
+            logits = reply.tensors[split].double().numpy()
+            if len(logits):
+                rows = reply.tensors[f"{split}_rows"]
+                found["place"].append(rows * len(domains) + offset)
+                found["margins"].append(torch.from_numpy(STATISTICS["margin"](logits)))
+                found["split"].append(torch.full((len(logits),), number))
     return {name: torch.cat(parts) for name, parts in found.items()}
 
 

@@ -86,10 +86,11 @@ def learning_costs(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Stat]:
     sums = [
         dict(cost)
         | {
+            "disk": summary.get("disk_bytes"),
             "bytes": _sum(cost, "bytes_down", "bytes_up"),
             "flops": _sum(cost, "flops_client", "flops_server"),
         }
-        for cost in told
+        for summary, cost in zip(summaries, told, strict=True)
     ]
     found = {shown.key: stat(cost.get(shown.key) for cost in sums) for shown in COSTS}
     return {key: value for key, value in found.items() if value is not None}

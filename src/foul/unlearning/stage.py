@@ -165,7 +165,10 @@ def _run(
     observer.on_message(f"{name}: forgetting {case.request.text}")
     if track and "start" not in state.numbers:
         state.numbers["start"] = accuracies(setting.federation, state.tensors, case.request)
-        learned = accuracies(setting.federation, case.learned, case.request)
+        learned = state.numbers["start"]
+        if any(state.tensors[name] is not tensor for name, tensor in case.learned.items()):
+            # It does not begin with the learned model.
+            learned = accuracies(setting.federation, case.learned, case.request)
         state.numbers["learned_fa"] = learned["fa"]
     limit = getattr(method.options, "rounds", 0) or case.learned_rounds
     observer.on_stage(method.name, limit, state.round)
