@@ -19,7 +19,7 @@ install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,tensorboard]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,flower,tensorboard]'
 	@touch $@
 
 demo: $(STAMP)
