@@ -1,5 +1,7 @@
 import importlib.util
 import inspect
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +31,17 @@ def test_the_package_is_typed() -> None:
 
 def test_the_version_is_the_installed_one() -> None:
     assert foul.__version__ == version("foul")
+
+
+def test_importing_the_package_does_not_load_torch() -> None:
+    code = "import sys, foul; print('torch' in sys.modules, 'learn' in dir(foul))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["False", "True"]
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="lern"):
+        foul.lern  # type: ignore[attr-defined]  # noqa: B018
 
 
 def load_quickstart() -> ModuleType:

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from foul.cli.output import JSON_OPTION, percent, print_json, print_table, size
-from foul.export import export as write_export
-from foul.export import load_deployed
+from foul.exporting import export as write_export
+from foul.exporting import load_deployed
 
 MODEL_OPTION = typer.Option("--model", help="Which model of the run.")
 
