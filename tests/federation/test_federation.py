@@ -41,3 +41,11 @@ def test_other_randomness_for_the_same_clients_and_ledger(
     assert drawn[0] != drawn[1]
     again = federation.reseeded(1_000_006).sample(federation.clients, 1)
     assert [client.id for client in again] == drawn[1]
+
+
+def test_clients_that_are_left_out_are_not_there(make_worker: MakeWorker) -> None:
+    engine = InProcessEngine(make_worker())
+    federation = Federation(engine, FederationConfig(), 0, without=["east-0", "nobody"])
+    everyone = [client.id for client in engine.clients]
+    assert [c.id for c in federation.clients] == [id for id in everyone if id != "east-0"]
+    assert [c.id for c in federation.reseeded(1).clients] == [c.id for c in federation.clients]

@@ -309,3 +309,21 @@ def test_half_written_measurements_are_removed(folder: RunFolder) -> None:
     with folder.lock():
         pass
     assert [file.name for file in folder.evaluation.iterdir()] == ["foul.json"]
+
+
+def test_who_was_erased_is_noted_and_no_longer_part_of_the_data(folder: RunFolder) -> None:
+    assert folder.erased() == frozenset()
+    clients = [{"id": "a-0", "domain": "a"}, {"id": "b-0", "domain": "b"}]
+    folder.write_facts({**folder.facts(), "clients": clients})
+    folder.write_erased(["b-0"])
+    assert RunFolder.open(folder.path).erased() == {"b-0"}
+    folder.require_same_data({"clients": clients})
+    folder.require_same_data({"clients": clients[:1]})
+    with pytest.raises(UserError, match="clients differ"):
+        folder.require_same_data({"clients": clients[1:]})
+
+
+def test_a_damaged_list_of_the_erased_is_told(folder: RunFolder) -> None:
+    folder.erased_file.write_text("{}")
+    with pytest.raises(UserError, match=r"erased\.json does not hold a list of clients"):
+        folder.erased()

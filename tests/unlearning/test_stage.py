@@ -431,3 +431,41 @@ def test_retraining_again_is_a_model_of_its_own(make_run: MakeRun) -> None:
     models = [run.load_model(f"{name}-domain-east")[0] for name in ("retrain", "retrain-again")]
     assert not same_bits(*models)
     assert [r["options"]["again"] for r in read_results(run.results_file)] == [0, 1]
+
+
+# Clients that were erased before
+
+
+def test_an_erased_client_takes_no_part_in_anything(make_run: MakeRun) -> None:
+    run = make_run()
+    run.write_erased(["north-0"])
+    result = unlearn(run.path, "client:east-0", "retrain", ["rounds=1"])
+    assert set(result["records"][0]["costs"]) == {"north-1", "east-1"}
+    measured = run.load_evaluation("retrain-client-east-0")["accuracy"]["clients"]
+    assert set(measured) == {"north-1", "east-0", "east-1"}
+
+
+def test_an_erased_client_cannot_be_forgotten_once_more(make_run: MakeRun) -> None:
+    run = make_run()
+    run.write_erased(["north-0"])
+    with pytest.raises(UserError, match=r"'north-0' was erased .*foul erase readmit .*north-0"):
+        unlearn(run.path, "client:north-0", "retrain", ["rounds=1"])
+
+
+def test_another_model_or_other_clients_are_another_case(make_run: MakeRun) -> None:
+    run, short = make_run(), ["rounds=1"]
+    first = unlearn(run.path, "client:east-0", "retrain", short)
+    assert unlearn(run.path, "client:east-0", "retrain", short) == first
+    run.write_erased(["north-0"])
+    second = unlearn(run.path, "client:east-0", "retrain", short)
+    model, facts = run.load_model(label_of("retrain", "client:east-0"))
+    run.save_model("learned", model, {**facts, "classes": []})
+    third = unlearn(run.path, "client:east-0", "retrain", short)
+    assert len({result["identity"] for result in (first, second, third)}) == 3
+
+
+def test_many_names_make_a_label_that_a_disk_takes() -> None:
+    many = [f"client:{','.join(f'north-{n}' for n in range(count))}" for count in (99, 100)]
+    one, other = (label_of("foul", text) for text in many)
+    assert one != other
+    assert max(len(one), len(other)) <= 140

@@ -57,7 +57,8 @@ def evaluate_run(
     chosen = _chosen(folder, forget, methods)
     if not chosen:
         return []
-    with opened(folder.config(), observer, folder.path / "features", setting) as ready:
+    features, erased = folder.path / "features", folder.erased()
+    with opened(folder.config(), observer, features, setting, erased) as ready:
         folder.require_same_data(ready.facts())
         with folder.lock():
             # They are the learned model's, which no method changes: made once, unless asked for.

@@ -1,6 +1,6 @@
 """From a configuration to a federation in this process."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,10 +53,12 @@ def build(
     observer: Observer | None = None,
     ledger: Ledger | None = None,
     features: Path | None = None,
+    without: Collection[str] = (),
 ) -> Setting:
     """Load the data, share it out to clients and start an engine on this machine.
 
-    `features` is the folder where clients keep the outputs of frozen parts.
+    `features` is the folder where clients keep the outputs of frozen parts; nobody asks the
+    clients of `without`.
     """
     observer = observer or Observer()
     device = pick_device(config.device)
@@ -79,7 +81,7 @@ def build(
     store = FeatureStore(features) if features else None
     worker = Worker(clients, net, device, features=store)
     federation = Federation(
-        local_engine(worker, plan), config.federation, config.seed, ledger, observer
+        local_engine(worker, plan), config.federation, config.seed, ledger, observer, without
     )
     return Setting(federation, data.classes, data.image_size, buffers, initial)
 
@@ -90,6 +92,7 @@ def opened(
     observer: Observer | None = None,
     features: Path | None = None,
     setting: Setting | None = None,
+    without: Collection[str] = (),
 ) -> Iterator[Setting]:
     """A federation for a while: its processes end with it. One that is there already (`setting`)
     is used as it is, with an empty ledger, and stays."""
@@ -97,7 +100,7 @@ def opened(
         setting.federation.ledger = Ledger()
         yield setting
         return
-    setting = build(config, observer, features=features)
+    setting = build(config, observer, features=features, without=without)
     try:
         yield setting
     finally:

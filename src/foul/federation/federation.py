@@ -1,7 +1,7 @@
 """Asking clients: who is asked, who answered, what it cost."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,20 +61,23 @@ class Federation:
         seed: int,
         ledger: Ledger | None = None,
         observer: Observer | None = None,
+        without: Collection[str] = (),
     ) -> None:
         self.engine = engine
         self.config = config
         self.seed = seed
         self.ledger = ledger or Ledger()
         self.observer = observer or Observer()
+        self.without = frozenset(without)
 
     @property
     def clients(self) -> Sequence[ClientInfo]:
-        return self.engine.clients
+        """Everybody but those who are left out (`without`): they were erased."""
+        return [client for client in self.engine.clients if client.id not in self.without]
 
     def reseeded(self, seed: int) -> "Federation":
         """The same clients and ledger, with other randomness."""
-        return Federation(self.engine, self.config, seed, self.ledger, self.observer)
+        return Federation(self.engine, self.config, seed, self.ledger, self.observer, self.without)
 
     def sample(self, clients: Sequence[ClientInfo], round: int) -> list[ClientInfo]:
         """The clients asked in this round: all, or a share drawn for (seed, round)."""

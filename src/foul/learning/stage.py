@@ -63,7 +63,8 @@ def learn(
         raise UserError("No configuration given", "Name one, or continue a run with --resume.")
     else:
         RunFolder.require_free(path)
-    setting = build(config, observer)
+    erased = folder.erased() if resume else ()
+    setting = build(config, observer, without=erased)
     try:
         facts = setting.facts()
         if resume:

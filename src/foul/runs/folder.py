@@ -9,6 +9,8 @@ deltas/CLIENT.safetensors       with federation.keep_deltas: each client's last 
 history.safetensors             with federation.history: what each group contributed, summed up
 results.json                    figures of every unlearning method that ran
 evaluation/METHOD-REQUEST.json  what was measured of its model: per client, attacks, probes
+erased.json                     clients that were erased: nobody asks them again
+erasure/                        requests to erase, their ledger and receipts
 summary.json                    accuracy per domain, costs, disk
 """
 
@@ -16,7 +18,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,7 @@ class RunFolder:
         self.evaluation = path / "evaluation"
         self.history_file = path / "history.safetensors"
         self.results_file = path / "results.json"
+        self.erased_file = path / "erased.json"
 
     @classmethod
     def create(cls, path: Path, config: Config, facts: dict[str, Any]) -> "RunFolder":
@@ -119,9 +122,9 @@ class RunFolder:
         Raises:
             UserError: naming what differs.
         """
-        began = self.facts()
+        began, erased = self.facts(), self.erased()
         for key, now in facts.items():
-            if began.get(key) != now:
+            if _others(began.get(key), erased) != _others(now, erased):
                 raise UserError(
                     f"The data of {self.path} has changed since it began ({key} differ)",
                     "Put the images back as they were, or start a new run with another --out.",
@@ -270,6 +273,22 @@ class RunFolder:
         """What `save_history` kept, if anything."""
         return load_tensors(self.history_file) if self.history_file.is_file() else None
 
+    def erased(self) -> frozenset[str]:
+        """The clients that were erased from this run and not readmitted.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        if not self.erased_file.is_file():
+            return frozenset()
+        listed = read_json(self.erased_file)
+        if not isinstance(listed, list):
+            raise UserError(f"{self.erased_file} does not hold a list of clients")
+        return frozenset(listed)
+
+    def write_erased(self, clients: Iterable[str]) -> None:
+        write_text(self.erased_file, json.dumps(sorted(clients)) + "\n")
+
     def learned(self) -> bool:
         """Whether the learning stage has ended: its summary and its model are there."""
         return bool(self.summary()) and (self.models / "learned.safetensors").is_file()
@@ -293,6 +312,13 @@ class RunFolder:
             int(file.stem.removeprefix("round-"))
             for file in self.checkpoints.glob("round-*.safetensors")
         )
+
+
+def _others(fact: Any, erased: Collection[str]) -> Any:
+    """A fact about the data; of a list of clients, those that were not erased."""
+    if not erased or not isinstance(fact, list):
+        return fact
+    return [item for item in fact if not (isinstance(item, dict) and item.get("id") in erased)]
 
 
 def _unfinished(entry: Path) -> bool:

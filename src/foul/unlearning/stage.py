@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -16,10 +16,10 @@ from foul.evaluation.gaps import speeds
 from foul.federation.build import Setting, opened
 from foul.federation.federation import QuorumError
 from foul.federation.ledger import Ledger
-from foul.federation.messages import Tensors, join_groups, take_group
+from foul.federation.messages import Tensors, join_groups, key_of, take_group
 from foul.federation.observer import Observer
 from foul.learning.history import residuals
-from foul.names import slug
+from foul.names import find, slug
 from foul.runs.checkpoint import load_tensors, save_tensors
 from foul.runs.folder import RunFolder
 from foul.runs.results import add_results, read_results
@@ -27,6 +27,9 @@ from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.methods import METHODS, make_method
 from foul.unlearning.request import ForgetRequest
 from foul.unlearning.requirements import Requirements, check
+
+LONGEST = 120
+"""Letters of a label before it is shortened."""
 
 
 def unlearn(
@@ -37,6 +40,7 @@ def unlearn(
     observer: Observer | None = None,
     track: bool = False,
     setting: Setting | None = None,
+    without: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """Make a run's learned model forget; the learned model itself stays as it is.
 
@@ -51,6 +55,7 @@ def unlearn(
         overrides: options of the method, as `key=value`.
         track: also measure FA, RA and TA of the model after every round.
         setting: the run's federation, if it is open already; it stays open.
+        without: clients that are neither forgotten nor retained; default: those that were erased.
 
     Returns:
         The figures, as in `results.json`.
@@ -65,9 +70,11 @@ def unlearn(
     folder.load_model("learned")
     others = [name for name, entry in METHODS.items() if not entry.method.requirements.l2u]
     check(method, chosen.needs, config.learning.objective, config.model.head, others)
+    left_out = folder.erased() if without is None else without
     try:
-        with opened(config, observer, folder.path / "features", setting) as ready:
+        with opened(config, observer, folder.path / "features", setting, left_out) as ready:
             folder.require_same_data(ready.facts())
+            _refuse_erased(folder, forget, ready.federation.without)
             request = ForgetRequest.parse(forget, ready.federation.clients)
             case = _case(folder, config, ready, request, chosen.needs, method)
             with folder.lock():
@@ -87,6 +94,21 @@ def unlearn(
             "Ask once more when they are back, or choose a method that does not need them "
             "(`foul methods`).",
         ) from error
+
+
+def _refuse_erased(folder: RunFolder, forget: str, left_out: Collection[str]) -> None:
+    """Say of an erased client that it was, not that there is none.
+
+    Raises:
+        UserError: somebody asked for was erased before.
+    """
+    kind, names = ForgetRequest.split(forget)
+    for name in names:
+        if kind == "client" and find(name, left_out):
+            raise UserError(
+                f"Client '{name}' was erased from {folder.path}",
+                f"It takes part again after: foul erase readmit {folder.path} {name} --reason WHY",
+            )
 
 
 def _case(
@@ -218,7 +240,11 @@ def _run(
 
 def label_of(method: str, forget: str) -> str:
     """The name of the model that a method made for a request, and of all files about it."""
-    return f"{method}-{slug(forget)}"
+    name = f"{method}-{slug(forget)}"
+    if len(name) <= LONGEST:
+        return name
+    # Many clients make a name that no disk takes.
+    return f"{name[:LONGEST]}-{blake2b(forget.encode(), digest_size=4).hexdigest()}"
 
 
 def _stored_deltas(folder: RunFolder, request: ForgetRequest) -> dict[str, Tensors]:
@@ -301,8 +327,11 @@ def _known_result(folder: RunFolder, identity: str, track: bool) -> dict[str, An
 
 
 def _identity(case: Case, method: Method[Any], name: str) -> str:
-    """What a saved state must agree with: method, options and request."""
-    text = json.dumps([name, case.request.text, method.options.model_dump(mode="json")])
+    """What a saved state must agree with: method, options, request, the model it began with and
+    who is left out."""
+    options = method.options.model_dump(mode="json")
+    began = [key_of(case.learned), sorted(case.federation.without)]
+    text = json.dumps([name, case.request.text, options, *began])
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
