@@ -224,6 +224,30 @@ class FederationConfig(Section):
     subtract it: one model's size on disk for each."""
 
 
+class FlowerConfig(Section):
+    """The federation of SuperNodes that `engine=flower` drives."""
+
+    superlink: str = ""
+    """Name of the connection in Flower's config.toml; empty: its default."""
+    home: Path | None = None
+    """Flower's own folder with config.toml; default: FLWR_HOME, else ~/.flwr."""
+    clients: tuple[str, ...] = ()
+    """Clients that a new run waits for; empty: `min_clients` of any."""
+    min_clients: int = Field(default=2, ge=1)
+    """How many clients a new run waits for, if `clients` does not name them."""
+    wait: float = Field(default=90.0, ge=0)
+    """Seconds to wait for clients at the start; a run that goes on starts without the others."""
+    deadline: float = Field(default=600.0, gt=0)
+    """Seconds a client has for one task; one that needs longer is left out of the round."""
+    largest_reply: int = Field(default=2**30, ge=1)
+    """Bytes that a client's reply may have."""
+    trust_names: bool = False
+    """Let nodes that are not registered by name say themselves which client they are: for trials
+    on one machine, where nobody else can connect."""
+
+    _absolute = field_validator("home")(_absolute_path)
+
+
 class BackdoorConfig(Section):
     """A trigger in some clients' training data: what they alone have taught can then be seen."""
 
@@ -248,6 +272,8 @@ class Config(Section):
     """Processes that train clients side by side; 0: one per core on a CPU, one on a GPU."""
     threads: int = Field(default=0, ge=0)
     """Torch threads of a single worker; 0: one per core. Several workers have one thread each."""
+    engine: Literal["local", "flower"] = "local"
+    """Where clients are: on this machine, or at the nodes of a Flower federation (foul[flower])."""
     tensorboard: bool = False
     """Also write TensorBoard events into the run folder (needs foul[tensorboard])."""
     data: DataConfig = DataConfig()
@@ -256,6 +282,7 @@ class Config(Section):
     learning: LearningConfig = LearningConfig()
     federation: FederationConfig = FederationConfig()
     backdoor: BackdoorConfig = BackdoorConfig()
+    flower: FlowerConfig = FlowerConfig()
 
     @model_validator(mode="after")
     def _adversarial_head_exists(self) -> "Config":

@@ -11,7 +11,7 @@ from foul.errors import UserError
 from foul.runs.atomic import write_text
 from foul.runs.results import read_json
 
-_ELSEWHERE = ("device", "workers", "threads", "tensorboard")
+_ELSEWHERE = ("device", "workers", "threads", "tensorboard", "engine", "flower")
 """Settings of the machine: they change how fast a result comes, not what it is."""
 _NEUTRAL = (("again", 0),)
 """Options that came later: at these values they decide nothing."""

@@ -1,0 +1,1 @@
+"""The engine for several machines: Flower carries the messages, the methods stay the same."""

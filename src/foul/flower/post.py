@@ -1,0 +1,83 @@
+"""Messages to nodes and back, each within a deadline."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from flwr.app import Message
+from flwr.serverapp import Grid
+
+from foul.federation.codec import encode_request, encode_tensors
+from foul.federation.messages import Reply, Request
+from foul.flower.checks import read_reply
+from foul.flower.wire import Parcel
+
+GRACE = 30.0
+"""Seconds beyond a task's own deadline in which its answer may still arrive."""
+POLL = 0.2
+"""Seconds between two looks for a reply; Flower's own loop sleeps 3."""
+
+
+@dataclass(frozen=True)
+class Post:
+    """Sends requests to nodes and fetches their replies, each within a deadline."""
+
+    grid: Grid
+    model: str
+    """The network's make as JSON: nodes build it when they first hear of it."""
+    largest: int
+    """Bytes that a reply may have."""
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def send(self, to: Sequence[tuple[int, Request]], deadline: float) -> list[str]:
+        """The ids of the messages, in order; empty for one that Flower did not take."""
+        parcels = _Parcels()
+        envelope = json.dumps({"model": json.loads(self.model), "deadline": deadline}).encode()
+        messages = [
+            Message(
+                parcels.of(request, envelope).to_records(),
+                node,
+                "query",
+                ttl=deadline + 2 * GRACE,
+                group_id=str(request.round),
+            )
+            for node, request in to
+        ]
+        ids = [id or "" for id in self.grid.push_messages(messages)] if messages else []
+        return ids + [""] * (len(messages) - len(ids))
+
+    def fetch(self, client: str, id: str, until: float) -> Reply:
+        """The reply of this client, or why there is none."""
+        if not id:
+            return Reply(client, error="Flower did not take the message (node gone?)")
+        while True:
+            for message in self.grid.pull_messages([id]):
+                return self._read(client, message)
+            if self.clock() > until:
+                return Reply(client, error="no reply within the deadline")
+            self.sleep(POLL)
+
+    def _read(self, client: str, message: Message) -> Reply:
+        if message.has_error():
+            reason = str(message.error.reason)[:300]
+            return Reply(client, error=f"Flower error {message.error.code}: {reason}")
+        try:
+            parcel = Parcel.from_records(message.content)
+        except ValueError as error:
+            return Reply(client, error=f"its reply is garbage ({error})")
+        return read_reply(client, parcel, self.largest)
+
+
+class _Parcels:
+    """Requests as parcels; their tensors are encoded once, as all clients are sent the same."""
+
+    def __init__(self) -> None:
+        self._last: object = None
+        self._data = b""
+
+    def of(self, request: Request, envelope: bytes) -> Parcel:
+        if request.tensors is not self._last:
+            self._last, self._data = request.tensors, encode_tensors(request.tensors)
+        return Parcel(encode_request(request), self._data, envelope)
