@@ -227,8 +227,8 @@ class FederationConfig(Section):
 class FlowerConfig(Section):
     """The federation of SuperNodes that `engine=flower` drives."""
 
-    superlink: str = ""
-    """Name of the connection in Flower's config.toml; empty: its default."""
+    superlink: str | None = None
+    """Name of the connection in Flower's config.toml; default: the one it names as default."""
     home: Path | None = None
     """Flower's own folder with config.toml; default: FLWR_HOME, else ~/.flwr."""
     clients: tuple[str, ...] = ()
