@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from foul.report.units import size as size
+
 FILE_WIDTH = 120
 JSON_OPTION = typer.Option("--json", help="Print JSON for programs.")
 
@@ -42,15 +44,6 @@ def percent(fraction: float | None) -> str:
 
 def decimal(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
-
-
-def size(count: float) -> str:
-    """Bytes in a unit that reads well."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
 
 
 def _numeric(cell: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from foul.report.aggregate import Row, Stat, chosen, find, number, share
 from foul.report.collect import LEARNED, RETRAIN
 from foul.report.tables import answer, dig
+from foul.report.wording import QUESTIONS
 from foul.unlearning.methods import METHODS
 
 
@@ -93,8 +94,7 @@ def _findings(models: _Models) -> Iterator[Finding]:
 def _forgetting(models: _Models) -> Iterator[Finding]:
     own, before, after = models.values("fa")
     if own:
-        what = "How often the model is right on the erased data"
-        yield Finding(what, _three(own, before, after), _verdict(own, after))
+        yield Finding(QUESTIONS["fa"], _three(own, before, after), _verdict(own, after))
 
 
 def _verdict(own: Stat, after: Stat | None) -> str:
@@ -126,19 +126,19 @@ def _usefulness(models: _Models) -> Iterator[Finding]:
         meaning = "Erasure cost no accuracy on new data."
     else:
         meaning = f"Erasure cost {100 * (before.mean - own.mean):.1f} points on new data."
-    yield Finding("How often the model is right on new data", _three(own, before, after), meaning)
+    yield Finding(QUESTIONS["ta"], _three(own, before, after), meaning)
 
 
 def _membership(models: _Models) -> Iterator[Finding]:
     own, before, after = models.values("mia_auc")
     if own:
-        what = "How well an attacker tells erased data from data that was never used"
         numbers = _three(own, before, after, 1.0, "", 3)
-        yield Finding(what, numbers, f"0.5 is guessing, 1 is certainty.{_certainty(models.row)}")
+        meaning = f"0.5 is guessing, 1 is certainty.{_certainty(models.row)}"
+        yield Finding(QUESTIONS["mia_auc"], numbers, meaning)
     own, before, after = models.answers("mia_tpr_1", "attacks", "loss", "tpr_1")
     if own:
         yield Finding(
-            "Erased samples that an attacker finds while wrongly accusing 1 % of the others",
+            QUESTIONS["mia_tpr_1"],
             _three(own, before, after),
             "Guessing would find 1 %. These are the samples an attacker can be rather sure about.",
         )
@@ -169,14 +169,14 @@ def _frozen(models: _Models) -> Iterator[Finding]:
         gap = 100 * (own.mean - after.mean)
         side = f"{abs(gap):.1f} points {'above' if gap > 0 else 'below'}"
         meaning += f" It is {side if abs(gap) >= 1 else 'within one point of'} the retrained model."
-    yield Finding("What the part called K still knows", _three(own, before, after), meaning)
+    yield Finding(QUESTIONS["k_probe"], _three(own, before, after), meaning)
 
 
 def _relearning(models: _Models) -> Iterator[Finding]:
     own, _, after = models.answers("relearn", "relearn", "rounds")
     if own:
         yield Finding(
-            "How fast the erased data is learned again",
+            QUESTIONS["relearn"],
             _three(own, None, after, 1.0, " rounds", 0),
             "Were it much faster than in the retrained model, it would be hidden, not forgotten.",
         )
@@ -186,7 +186,7 @@ def _backdoor(models: _Models) -> Iterator[Finding]:
     own, before, after = models.answers("backdoor", "backdoor", "success")
     if own:
         yield Finding(
-            "How often the planted mark still works",
+            QUESTIONS["backdoor"],
             _three(own, before, after),
             "A mark was planted in the erased data on purpose. It should work no better than in"
             " the retrained model.",

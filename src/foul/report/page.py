@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from foul.config.load import config_to_toml
+from foul.report import wording
 from foul.report.charts.files import to_svg
 from foul.report.collect import Run
 from foul.report.gallery import Chart
@@ -50,6 +51,7 @@ def render(sections: Sequence[Section], pictures: Sequence[Chart], runs: Sequenc
         runs=[_made(run) for run in runs],
         data=runs[0].config.data.name,
         facts=_counts(runs[0].facts),
+        wording=wording,
         version=__version__,
     )
 
