@@ -28,7 +28,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., RunningFederation]]:
     def build(*processes: Process) -> RunningFederation:
         folder = FederationFolder.at(tmp_path / "fed")
         folder.create()
-        plan = Plan((), "127.0.0.1", (), processes)
+        plan = Plan((), "127.0.0.1:1", processes)
         plan.write(folder.plan)
         federation = RunningFederation(folder, plan)
         made.append(federation)

@@ -34,6 +34,11 @@ class Node:
     joined: float
     """When it came online last, in seconds since 1970; 0 if it never did."""
 
+    @property
+    def registered(self) -> bool:
+        """Whether it may join."""
+        return self.status != "unregistered"
+
 
 @dataclass(frozen=True)
 class Control:

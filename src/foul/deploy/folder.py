@@ -74,6 +74,7 @@ class FederationFolder:
             part.mkdir(mode=0o700)
         for client in clients:
             self.node(client).mkdir(mode=0o700)
+            (self.node(client) / "flwr").mkdir(mode=0o700)
 
     @property
     def config(self) -> Path:

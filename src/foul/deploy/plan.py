@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from foul.deploy.folder import FederationFolder
@@ -20,6 +20,8 @@ QUIET_FLOWER = {
 }
 """Flower calls nobody, installs nothing, and looks for work four times a second."""
 LOCAL = "127.0.0.1"
+EVERYWHERE = ("0.0.0.0", "::")
+"""Addresses that mean all of this machine's."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +47,16 @@ class Process:
 
 @dataclass(frozen=True)
 class Plan:
-    """A federation as it was set up.
+    """A federation, or one site of it, as it was set up.
 
     Attributes:
         clients: ids of the clients whose nodes run here.
-        host: the address where nodes from outside find the proxy.
-        names: host names and addresses in the server's certificate.
+        door: host and port where nodes find the server.
         processes: in the order they start.
     """
 
     clients: tuple[str, ...]
-    host: str
-    names: tuple[str, ...]
+    door: str
     processes: tuple[Process, ...]
 
     @property
@@ -64,9 +64,10 @@ class Plan:
         return {p.name: p.port for p in self.processes if p.port is not None}
 
     @property
-    def superlink(self) -> str:
-        """Where local processes reach the SuperLink."""
-        return f"{LOCAL}:{self.ports['superlink']}"
+    def superlink(self) -> str | None:
+        """Where local processes reach the SuperLink; None at a site, which has none."""
+        port = self.ports.get("superlink")
+        return None if port is None else f"{LOCAL}:{port}"
 
     def write(self, path: Path) -> None:
         write_text(path, json.dumps(asdict(self), indent=2))
@@ -78,14 +79,13 @@ class Plan:
             Process(**{**entry, "command": tuple(entry["command"])})
             for entry in values["processes"]
         )
-        return cls(tuple(values["clients"]), values["host"], tuple(values["names"]), processes)
+        return cls(tuple(values["clients"]), values["door"], processes)
 
 
-def make_plan(
+def plan_server(
     folder: FederationFolder,
     clients: Sequence[str],
     host: str,
-    names: Sequence[str],
     ports: Sequence[int],
     environment: Mapping[str, str],
 ) -> Plan:
@@ -95,15 +95,35 @@ def make_plan(
         ports: of the proxy, the SuperLink, and each node.
     """
     public, link, *own = ports
-    door = LOCAL if host in ("0.0.0.0", "::") else host
+    door = f"{LOCAL if host in EVERYWHERE else host}:{public}"
     processes = server_processes(folder, host, public, link)
     for client, port in zip(clients, own, strict=True):
-        processes += node_processes(folder, client, f"{door}:{public}", port)
-    everywhere = {**QUIET_FLOWER, "OMP_NUM_THREADS": "1", **environment}
-    complete = [
-        Process(**{**vars(p), "environment": {**everywhere, **p.environment}}) for p in processes
-    ]
-    return Plan(tuple(clients), host, tuple(names), tuple(complete))
+        # Before its key is registered, the SuperLink refuses it.
+        sign = str(folder.registration(client))
+        processes += node_processes(folder, client, door, port, waits_for=sign)
+    return Plan(tuple(clients), door, _with(environment, processes))
+
+
+def plan_site(
+    folder: FederationFolder,
+    client: str,
+    door: str,
+    port: int,
+    data: Sequence[str],
+    environment: Mapping[str, str],
+) -> Plan:
+    """The processes of one client's node, for a server elsewhere.
+
+    Args:
+        data: options of `foul node` that say where the client's images are.
+    """
+    processes = node_processes(folder, client, door, port, data)
+    return Plan((client,), door, _with(environment, processes))
+
+
+def _with(environment: Mapping[str, str], processes: Sequence[Process]) -> tuple[Process, ...]:
+    common = {**QUIET_FLOWER, "OMP_NUM_THREADS": "1", **environment}
+    return tuple(replace(p, environment={**common, **p.environment}) for p in processes)
 
 
 def server_processes(folder: FederationFolder, host: str, public: int, link: int) -> list[Process]:
@@ -137,37 +157,31 @@ def server_processes(folder: FederationFolder, host: str, public: int, link: int
 
 
 def node_processes(
-    folder: FederationFolder, client: str, superlink: str, port: int
+    folder: FederationFolder,
+    client: str,
+    door: str,
+    port: int,
+    data: Sequence[str] = (),
+    waits_for: str | None = None,
 ) -> list[Process]:
     """The warm worker of a client and the SuperNode beside it."""
     worker = (
-        *(sys.executable, "-m", "foul", "node", str(folder.config)),
-        *("--client", client, "--state", str(folder.node(client)), "threads=1"),
+        *(sys.executable, "-m", "foul", "node", str(folder.config), "threads=1"),
+        *("--client", client, "--socket", str(folder.socket(client))),
+        *("--state", str(folder.node(client) / "state"), *data),
     )
-    return [
-        Process(f"worker-{client}", worker, rank=3),
-        Process(
-            f"supernode-{client}",
-            supernode_command(folder, client, superlink, port),
-            {"FLWR_HOME": str(folder.node(client) / "flwr")},
-            port,
-            # Before its key is registered, the SuperLink refuses it.
-            waits_for=str(folder.registration(client)),
-            rank=4,
-        ),
-    ]
-
-
-def supernode_command(
-    folder: FederationFolder, client: str, superlink: str, port: int
-) -> tuple[str, ...]:
-    settings = f'client="{client}" socket="{folder.socket(client)}"'
-    return (
-        *(program("flower-supernode"), "--superlink", superlink),
+    settings = f'client-id="{client}" worker-socket="{folder.socket(client)}"'
+    supernode = (
+        *(program("flower-supernode"), "--superlink", door),
         *("--root-certificates", str(folder.authority)),
         *("--auth-supernode-private-key", str(folder.key(client))),
         *("--host", LOCAL, "--port", str(port), "--node-config", settings),
     )
+    home = {"FLWR_HOME": str(folder.node(client) / "flwr")}
+    return [
+        Process(f"worker-{client}", worker, rank=3),
+        Process(f"supernode-{client}", supernode, home, port, waits_for, rank=4),
+    ]
 
 
 def program(name: str) -> str:
