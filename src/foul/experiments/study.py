@@ -38,6 +38,7 @@ class Study:
         seeds: how many seeds, counted up from the configuration's.
         options: `key=value` texts per method.
         keep_going: note a method that fails, and go on with the others.
+        divergence: also measure KL to Retrain, and make pictures for the report.
     """
 
     config: Config
@@ -46,6 +47,7 @@ class Study:
     seeds: int = 1
     options: Mapping[str, Sequence[str]] = field(default_factory=dict)
     keep_going: bool = False
+    divergence: bool = True
 
 
 def run_study(
@@ -77,7 +79,8 @@ def run_study(
             for request in study.forget or (_last_domain(run),):
                 results, failed = _serve(study, run, request, observer, store, setting)
                 failures += failed
-                results = _with_divergence(run, request, results, observer, setting)
+                if study.divergence:
+                    results = _with_divergence(run, request, results, observer, setting)
                 found += compared(results)
                 add_results(out / "results.json", found)
                 title = f"{config.data.name}, forgetting {request}, seed {config.seed}"

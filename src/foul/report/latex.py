@@ -25,14 +25,22 @@ def to_latex(tables: Mapping[str, Table]) -> str:
 
 
 def _table(request: str, table: Table) -> str:
+    return captioned(
+        f"Forgetting {request}. In parentheses: difference to Retrain, or share of its cost. Bold:"
+        " best method.",
+        table,
+    )
+
+
+def captioned(caption: str, table: Table) -> str:
+    """A table with its caption."""
     head = " & ".join(escaped(column.name) for column in table.columns)
     lines = [" & ".join(map(_cell, line.cells)) + r" \\" for line in table.lines]
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{Forgetting {escaped(request)}. In parentheses: difference to Retrain, or"
-            r" share of its cost. Bold: best method.}",
+            rf"\caption{{{escaped(caption)}}}",
             rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
             r"\toprule",
             rf"{head} \\",

@@ -1,0 +1,196 @@
+"""Run the trials of an experiment: learn once per seed, branch, keep every result."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from foul.config.schema import Config
+from foul.errors import FoulError, UserError
+from foul.experiments.reproduce.plan import Done, Trial, Variant
+from foul.experiments.reproduce.work import branch_work, learning_work, round_work
+from foul.experiments.store import ResultStore, result_key
+from foul.experiments.study import Study, compared, run_study
+from foul.federation.observer import Observer, Observers
+from foul.learning.stage import learn
+from foul.runs.folder import RunFolder
+
+_MACHINE = {"seed", "device", "workers", "threads", "tensorboard"}
+
+
+def perform(
+    trials: Sequence[Trial], seeds: int, runs: Path, observer: Observer | None = None
+) -> list[Done]:
+    """Everything that the trials ask for; stopped at any moment, the same call goes on.
+
+    Trials with the same configuration share their runs in `runs`, whichever experiment they belong
+    to, and a result that is known is not made again.
+
+    Raises:
+        UserError: a trial cannot be run as asked, or every method of a trial failed.
+    """
+    observer = observer or Observer()
+    clock = Clock(observer, seeds * sum(learning_work(t) + branch_work(t) for t in trials))
+    both = Observers(observer, clock)
+    done = []
+    for number in range(seeds):
+        for trial in trials:
+            observer.on_message(f"{trial.label}, seed {trial.config.seed + number}")
+            done.append(_perform(trial, number, runs, both))
+            clock.passed(learning_work(trial) + branch_work(trial))
+    return done
+
+
+class Clock(Observer):
+    """How much is done of all rounds, and how long the rest will take at this pace."""
+
+    def __init__(self, display: Observer, total: float) -> None:
+        self._display, self._total = display, total
+        self._began = self._told = time.monotonic()
+        self._worked = self._before = self._within = 0.0
+
+    def on_round(self, record: dict[str, Any]) -> None:
+        work = round_work(str(record.get("stage", "learning")))
+        self._worked += work
+        self._within += work
+        self._show()
+
+    def passed(self, planned: float) -> None:
+        """A trial is complete: what was known already took no time."""
+        self._before += planned
+        self._within = 0.0
+        self._show()
+
+    def left(self) -> float | None:
+        """Seconds, or None before the first round."""
+        if not self._worked:
+            return None
+        pace = (time.monotonic() - self._began) / self._worked
+        return pace * max(0.0, self._total - self._before - self._within)
+
+    def _show(self) -> None:
+        done = min(self._total, self._before + self._within)
+        # Whole numbers of rounds read well; the bar tells the time that is left.
+        self._display.on_work("everything, in rounds", round(done), round(self._total))
+        left, now = self.left(), time.monotonic()
+        if left is not None and now - self._told > 60:
+            self._told = now
+            share = 100 * done / self._total
+            self._display.on_message(f"{share:.0f} % done, about {spell(left)} left")
+
+
+def spell(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def run_place(config: Config, runs: Path) -> Path:
+    """Where the runs of a configuration are, one folder per seed in it."""
+    text = json.dumps(config.model_dump(mode="json", exclude=_MACHINE), sort_keys=True)
+    key = blake2b(text.encode(), digest_size=6).hexdigest()
+    return runs / f"{config.data.name}-{key}"
+
+
+def batches(variants: Sequence[Variant]) -> list[list[Variant]]:
+    """The variants in studies: in each, a method has one set of options."""
+    found: list[list[Variant]] = []
+    for variant in variants:
+        for batch in found:
+            if all(other.method != variant.method for other in batch):
+                batch.append(variant)
+                break
+        else:
+            found.append([variant])
+    return found
+
+
+def _perform(trial: Trial, number: int, runs: Path, observer: Observer) -> Done:
+    config = trial.config.model_copy(update={"seed": trial.config.seed + number})
+    place = run_place(config, runs)
+    folder = place / f"seed-{config.seed}"
+    started = (folder / "run.json").is_file()
+    run = learn(config, folder, resume=started, observer=observer)
+    store = ResultStore(place / "store.json")
+    results: list[dict[str, Any]] = []
+    for batch in batches(trial.variants):
+        results += _branched(trial, config, batch, folder, store, observer)
+    if trial.variants and not results:
+        raise UserError(f"Every method failed on {trial.label}; see above")
+    measured = {
+        name: _measured(name, trial, config, run, store, observer) for name in trial.measures
+    }
+    return Done(trial, config.seed, folder, _learned(run) | measured, _compared(results))
+
+
+def _branched(
+    trial: Trial,
+    config: Config,
+    batch: Sequence[Variant],
+    folder: Path,
+    store: ResultStore,
+    observer: Observer,
+) -> list[dict[str, Any]]:
+    """The results of some variants for all requests, labelled; one that fails is left out."""
+    study = Study(
+        config,
+        trial.forget,
+        [variant.method for variant in batch],
+        options={variant.method: variant.options for variant in batch},
+        keep_going=True,
+        divergence=False,
+    )
+    try:
+        found = run_study(study, folder, observer, store)
+    except FoulError as error:
+        observer.on_message(f"failed: {', '.join(v.label for v in batch)}: {error}")
+        return []
+    by_method = {variant.method: variant for variant in batch}
+    return [
+        result
+        | {"label": by_method[result["method"]].label, "at": dict(by_method[result["method"]].at)}
+        for result in found
+    ]
+
+
+def _compared(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All variants of each request with their gaps to its Retrain."""
+    requests = dict.fromkeys(result["forget"] for result in results)
+    return [
+        told for name in requests for told in compared([r for r in results if r["forget"] == name])
+    ]
+
+
+def _measured(
+    name: str,
+    trial: Trial,
+    config: Config,
+    run: RunFolder,
+    store: ResultStore,
+    observer: Observer,
+) -> Mapping[str, Any]:
+    key = result_key(config, "", f"measure {name}", {})
+    known = store.get(key)
+    return (
+        known if known is not None else store.put(key, trial.measures[name](config, run, observer))
+    )
+
+
+def _learned(run: RunFolder) -> dict[str, Any]:
+    """The rounds of the learning stage and how it ended, without the clients' shares."""
+    summary = run.summary()
+    return {
+        "rounds": [
+            {key: record[key] for key in ("round", "validation_accuracy", "losses", "seconds")}
+            for record in run.records()
+        ],
+        "accuracy": {
+            split: {"all": told["all"], "domains": told["domains"]}
+            for split, told in summary["accuracy"].items()
+        },
+    }

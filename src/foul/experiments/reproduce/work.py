@@ -1,0 +1,51 @@
+"""How much work a trial is, counted in rounds of its learning stage."""
+
+from foul.experiments.reproduce.plan import Trial, Variant
+from foul.unlearning.methods import METHODS, make_method
+
+_CHEAP = {"foul": 0.5, "fused": 0.6, "fats": 0.6, "fats-learning": 0.5}
+"""Shares of a learning round, by stage: FOUL works on cached outputs of the frozen parts (a third
+of a round, the rest is tracking), adapters and thin rounds train less."""
+_USUAL = 1.0
+"""Retain clients are three of four, and the model is measured after every round."""
+_JUDGED = 1.0
+"""Attacks and probes on the final model take about as long as a round."""
+
+
+def round_work(stage: str) -> float:
+    """A round of this stage."""
+    return _CHEAP.get(stage, _USUAL)
+
+
+def learning_work(trial: Trial) -> float:
+    """Rounds of learning."""
+    return float(trial.config.learning.rounds)
+
+
+def branch_work(trial: Trial) -> float:
+    """Everything that branches from the learned model."""
+    learned = trial.config.learning.rounds
+    own = sum(
+        learned * round_work(stage)
+        for stage in {_own_stage(variant) for variant in trial.variants} - {""}
+    )
+    each = sum(_rounds(v, learned) + _JUDGED for v in trial.variants)
+    return own + len(trial.forget) * each
+
+
+def _rounds(variant: Variant, learned: int) -> float:
+    """Rounds of a method, in rounds of learning."""
+    method = make_method(variant.method, variant.options)
+    rounds = getattr(method.options, "rounds", None)
+    if rounds is None:
+        # Those that roll back repeat most of what was learned; others need no round.
+        rounds = learned if method.name == "fats" else 0
+    return round_work(method.name) * (rounds or (learned if method.name == "retrain" else 0))
+
+
+def _own_stage(variant: Variant) -> str:
+    """The learning stage of a method that has its own; methods that learn alike share it."""
+    if not METHODS[variant.method].method.requirements.own_learning:
+        return ""
+    learning = make_method(variant.method, variant.options).learning()
+    return learning.name if learning else ""
