@@ -20,7 +20,9 @@ from foul.cli import (
     info,
     learn,
     methods,
+    node,
     report,
+    reproduce,
     run,
     ulira,
     unlearn,
@@ -64,10 +66,12 @@ app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("ulira")(ulira.ulira)
+app.command("reproduce")(reproduce.reproduce)
 app.command("info")(info.info)
 app.command("export")(export.export)
 app.command("predict")(export.predict)
 app.command("doctor")(doctor.doctor)
+app.command("node")(node.node)
 app.add_typer(data.app, name="data")
 app.add_typer(config.app, name="config")
 

@@ -7,7 +7,7 @@ import typer
 
 from foul.cli.arguments import Quiet, names
 from foul.cli.output import JSON_OPTION, decimal, percent, print_json, print_table
-from foul.cli.progress import ProgressDisplay
+from foul.cli.remote import handed_over, on_machine, shown
 from foul.errors import UserError
 from foul.evaluation.metrics import METRICS, Metric
 from foul.evaluation.stage import DEFAULT_PARTS, PARTS, evaluate_run
@@ -18,6 +18,12 @@ from foul.unlearning.stage import label_of
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder with results.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...", help="Of the machine: device, engine, flower.KEY."
+        ),
+    ] = None,
     forget: Annotated[
         str | None, typer.Option("--forget", "-f", help="Only this request; default: all.")
     ] = None,
@@ -43,9 +49,16 @@ def evaluate(
 
       foul evaluate runs/demo --parts relearn --methods foul,retrain
     """
-    with ProgressDisplay(quiet) as display:
-        results = evaluate_run(run, forget, names(methods), names(parts) or (), display)
     folder = RunFolder.open(run)
+    config, strange = on_machine(folder, overrides or [])
+    if strange:
+        raise UserError(f"'{strange[0]}' is no setting of the machine", "Use device or engine.")
+    if handed_over(config, run, quiet):
+        return
+    with shown(quiet) as display:
+        results = evaluate_run(
+            run, forget, names(methods), names(parts) or (), display, config=config
+        )
     if not results:
         raise UserError(
             f"No model of {run} was measured: its figures came from a store, or none was named",

@@ -10,10 +10,10 @@ import typer
 from foul.cli.arguments import Quiet, split_config
 from foul.cli.info import show_summary
 from foul.cli.output import JSON_OPTION, print_json
-from foul.cli.progress import ProgressDisplay
+from foul.cli.remote import handed_over, shown
 from foul.config import load_config
 from foul.errors import UserError
-from foul.federation.observer import Observer, Observers
+from foul.federation.observer import Observers
 from foul.learning.stage import learn as run_learning
 from foul.runs.folder import RunFolder
 from foul.runs.tensorboard import tensorboard_observer
@@ -59,8 +59,10 @@ def learn(
         out = Path("runs") / (Path(config).stem if config else "digits")
     own = RunFolder.open(out).path / "config.toml" if resume else "digits"
     chosen = load_config(config or own, texts)
-    with ProgressDisplay(quiet) as display:
-        observer: Observer = display
+    if handed_over(chosen, out, quiet):
+        return
+    with shown(quiet) as display:
+        observer = display
         if chosen.tensorboard:
             observer = Observers(display, tensorboard_observer(out))
         folder = run_learning(

@@ -9,7 +9,7 @@ import typer
 
 from foul.cli.arguments import Quiet, Requests, Seeds, Store, StudyOverrides, names, split_config
 from foul.cli.output import JSON_OPTION, percent, print_json, print_table
-from foul.cli.progress import ProgressDisplay
+from foul.cli.remote import handed_over, shown
 from foul.config import load_config
 from foul.errors import UserError
 from foul.experiments.store import ResultStore
@@ -63,7 +63,9 @@ def run(
 
 def perform(study: Study, place: Path, store: Path | None, quiet: bool, as_json: bool) -> None:
     """Run a study, write its report, and show its results."""
-    with ProgressDisplay(quiet) as display:
+    if handed_over(study.config, place, quiet):
+        return
+    with shown(quiet) as display:
         known = ResultStore(store) if store else None
         results = run_study(study, place, display, known, shlex.join(sys.argv))
     page = write_report([place], place / "report.html")

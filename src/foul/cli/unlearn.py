@@ -7,7 +7,7 @@ import typer
 
 from foul.cli.arguments import Quiet
 from foul.cli.output import JSON_OPTION, decimal, percent, print_json, print_table, size
-from foul.cli.progress import ProgressDisplay
+from foul.cli.remote import handed_over, on_machine, shown
 from foul.runs.folder import RunFolder
 from foul.runs.results import read_results
 from foul.unlearning.stage import unlearn as run_unlearning
@@ -17,7 +17,9 @@ def unlearn(
     run: Annotated[Path, typer.Argument(help="A run folder that has learned.")],
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Options of the method."),
+        typer.Argument(
+            metavar="[KEY=VALUE]...", help="Options of the method; device, engine, flower.KEY."
+        ),
     ] = None,
     forget: Annotated[
         str,
@@ -40,8 +42,11 @@ def unlearn(
 
       foul unlearn runs/first --forget client:plain-2 --method retrain
     """
-    with ProgressDisplay(quiet) as display:
-        result = run_unlearning(run, forget, method, overrides or [], display)
+    config, options = on_machine(RunFolder.open(run), overrides or [])
+    if handed_over(config, run, quiet):
+        return
+    with shown(quiet) as display:
+        result = run_unlearning(run, forget, method, options, display, config=config)
     if as_json:
         print_json(result)
     else:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from foul.config.schema import Config
 from foul.errors import UserError
 from foul.evaluation.divergence import divergence
 from foul.evaluation.forgetting import accuracies, assess
@@ -36,6 +37,7 @@ def evaluate_run(
     observer: Observer | None = None,
     missing_only: bool = False,
     setting: Setting | None = None,
+    config: Config | None = None,
 ) -> list[Result]:
     """Measure the models of a run; figures go to `results.json` and `evaluation/`.
 
@@ -46,6 +48,7 @@ def evaluate_run(
         parts: of `PARTS`.
         missing_only: leave alone what was measured of the same model before.
         setting: the run's federation, if it is open already; it stays open.
+        config: the run's configuration with other settings of the machine (device, engine).
 
     Raises:
         UserError: there is nothing to measure, or a model is gone; says which command makes it.
@@ -58,7 +61,8 @@ def evaluate_run(
     if not chosen:
         return []
     features, erased = folder.path / "features", folder.erased()
-    with opened(folder.config(), observer, features, setting, erased) as ready:
+    config, known = config or folder.config(), folder.clients()
+    with opened(config, observer, features, setting, erased, known) as ready:
         folder.require_same_data(ready.facts())
         with folder.lock():
             # They are the learned model's, which no method changes: made once, unless asked for.

@@ -1,6 +1,6 @@
-"""From a configuration to a federation in this process."""
+"""From a configuration to a federation: in this process, or at the nodes of a Flower run."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from foul.federation.engine import Engine
 from foul.federation.federation import Federation
 from foul.federation.inprocess import InProcessEngine
 from foul.federation.ledger import Ledger
-from foul.federation.messages import Tensors
+from foul.federation.messages import ClientInfo, Tensors
 from foul.federation.observer import Observer
 from foul.federation.processes import ProcessEngine
 from foul.models import DisentangledNet, build_network, load_backbone
@@ -54,12 +54,18 @@ def build(
     ledger: Ledger | None = None,
     features: Path | None = None,
     without: Collection[str] = (),
+    known: Sequence[ClientInfo] = (),
 ) -> Setting:
-    """Load the data, share it out to clients and start an engine on this machine.
+    """Load the data, share it out to clients and start an engine on this machine; or, with
+    `engine=flower`, meet the clients at their nodes.
 
-    `features` is the folder where clients keep the outputs of frozen parts; nobody asks the
-    clients of `without`.
+    Args:
+        features: the folder where clients on this machine keep the outputs of frozen parts.
+        without: clients that nobody asks.
+        known: the clients of the run so far; nodes that are away are still among them.
     """
+    if config.engine == "flower":
+        return _at_nodes(config, observer, ledger, without, known)
     observer = observer or Observer()
     device = pick_device(config.device)
     plan = plan_cpu(config.workers, config.threads, device)
@@ -76,14 +82,35 @@ def build(
         config.seed,
     )
     net = initial_network(config, len(data.classes), data.image_size)
-    initial = {name: tensor.clone() for name, tensor in net.state_dict().items()}
-    buffers = frozenset(initial) - {name for name, _ in net.named_parameters()}
+    initial, buffers = _state(net)
     store = FeatureStore(features) if features else None
     worker = Worker(clients, net, device, features=store)
     federation = Federation(
         local_engine(worker, plan), config.federation, config.seed, ledger, observer, without
     )
     return Setting(federation, data.classes, data.image_size, buffers, initial)
+
+
+def _at_nodes(
+    config: Config,
+    observer: Observer | None,
+    ledger: Ledger | None,
+    without: Collection[str],
+    known: Sequence[ClientInfo],
+) -> Setting:
+    """The federation of the Flower run that this process serves."""
+    from foul.flower.connect import connect
+
+    engine = connect(config, [client for client in known if client.id not in without])
+    initial, buffers = _state(initial_network(config, len(engine.classes), engine.image_size))
+    federation = Federation(engine, config.federation, config.seed, ledger, observer, without)
+    return Setting(federation, engine.classes, engine.image_size, buffers, initial)
+
+
+def _state(net: DisentangledNet) -> tuple[Tensors, frozenset[str]]:
+    """Copies of a network's tensors, and the names of those that are not parameters."""
+    initial = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    return initial, frozenset(initial) - {name for name, _ in net.named_parameters()}
 
 
 @contextmanager
@@ -93,6 +120,7 @@ def opened(
     features: Path | None = None,
     setting: Setting | None = None,
     without: Collection[str] = (),
+    known: Sequence[ClientInfo] = (),
 ) -> Iterator[Setting]:
     """A federation for a while: its processes end with it. One that is there already (`setting`)
     is used as it is, with an empty ledger, and stays."""
@@ -100,7 +128,7 @@ def opened(
         setting.federation.ledger = Ledger()
         yield setting
         return
-    setting = build(config, observer, features=features, without=without)
+    setting = build(config, observer, features=features, without=without, known=known)
     try:
         yield setting
     finally:

@@ -149,13 +149,16 @@ class Federation:
 
 
 def misfit(tensors: Tensors, like: Tensors) -> str:
-    """Why these tensors are not like those: the first name or shape that differs; else empty."""
+    """Why these tensors are not like those: the first name, shape or type that differs; else
+    empty."""
     for name in sorted(tensors.keys() ^ like.keys()):
         return f"tensor '{name}' is {'unexpected' if name in tensors else 'missing'}"
     for name, tensor in tensors.items():
         if tensor.shape != like[name].shape:
             have, want = tuple(tensor.shape), tuple(like[name].shape)
             return f"tensor '{name}' has shape {have}, expected {want}"
+        if tensor.dtype != like[name].dtype:
+            return f"tensor '{name}' is {tensor.dtype}, expected {like[name].dtype}"
     return ""
 
 

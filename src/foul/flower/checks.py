@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 
 from foul.federation.codec import decode_tensors
 from foul.federation.messages import ClientInfo, Reply
-from foul.flower.wire import PROTOCOL, Parcel
+from foul.flower.parcel import PROTOCOL, Parcel
 
 _LONGEST_ERROR = 300
 """Letters of a client's error that are kept: it goes to logs and reports."""

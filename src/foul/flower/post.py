@@ -11,7 +11,8 @@ from flwr.serverapp import Grid
 from foul.federation.codec import encode_request, encode_tensors
 from foul.federation.messages import Reply, Request
 from foul.flower.checks import read_reply
-from foul.flower.wire import Parcel
+from foul.flower.parcel import Parcel
+from foul.flower.wire import from_records, to_records
 
 GRACE = 30.0
 """Seconds beyond a task's own deadline in which its answer may still arrive."""
@@ -37,7 +38,7 @@ class Post:
         envelope = json.dumps({"model": json.loads(self.model), "deadline": deadline}).encode()
         messages = [
             Message(
-                parcels.of(request, envelope).to_records(),
+                to_records(parcels.of(request, envelope)),
                 node,
                 "query",
                 ttl=deadline + 2 * GRACE,
@@ -64,7 +65,7 @@ class Post:
             reason = str(message.error.reason)[:300]
             return Reply(client, error=f"Flower error {message.error.code}: {reason}")
         try:
-            parcel = Parcel.from_records(message.content)
+            parcel = from_records(message.content)
         except ValueError as error:
             return Reply(client, error=f"its reply is garbage ({error})")
         return read_reply(client, parcel, self.largest)

@@ -6,8 +6,8 @@ from foul.config.schema import FlowerConfig
 from foul.errors import UserError
 from foul.federation.messages import ClientInfo, Request
 from foul.flower.checks import NodeFacts, read_facts
+from foul.flower.parcel import WHO
 from foul.flower.post import Post
-from foul.flower.wire import WHO
 
 _ASKING = 60.0
 """Seconds a node has to say who it is."""

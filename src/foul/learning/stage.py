@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from foul.config.schema import Config
+from foul.config.schema import Config, FlowerConfig
 from foul.errors import UserError
 from foul.evaluation.accuracy import evaluate
 from foul.federation.build import Setting, build
@@ -21,6 +21,8 @@ _FREE_TO_CHANGE = frozenset(
         "device",
         "workers",
         "tensorboard",
+        "engine",
+        *(f"flower.{name}" for name in FlowerConfig.model_fields),
         "federation.quorum",
         "federation.checkpoint_every",
         "federation.keep_checkpoints",
@@ -64,7 +66,8 @@ def learn(
     else:
         RunFolder.require_free(path)
     erased = folder.erased() if resume else ()
-    setting = build(config, observer, without=erased)
+    known = folder.clients() if resume else ()
+    setting = build(config, observer, without=erased, known=known)
     try:
         facts = setting.facts()
         if resume:

@@ -26,7 +26,7 @@ from typing import Any
 from foul.config.load import config_to_toml, read_config_file
 from foul.config.schema import Config
 from foul.errors import UserError
-from foul.federation.messages import Tensors
+from foul.federation.messages import ClientInfo, Tensors
 from foul.models import part_of
 from foul.runs.atomic import not_written, remove_leftovers, write_text
 from foul.runs.checkpoint import load_tensors, save_tensors
@@ -129,6 +129,10 @@ class RunFolder:
                     f"The data of {self.path} has changed since it began ({key} differ)",
                     "Put the images back as they were, or start a new run with another --out.",
                 )
+
+    def clients(self) -> list[ClientInfo]:
+        """The clients the run began with."""
+        return [ClientInfo(**client) for client in self.facts().get("clients", [])]
 
     def write_facts(self, facts: dict[str, Any]) -> None:
         write_text(self.path / "run.json", json.dumps(facts, indent=2) + "\n")

@@ -41,6 +41,7 @@ def unlearn(
     track: bool = False,
     setting: Setting | None = None,
     without: Collection[str] | None = None,
+    config: Config | None = None,
 ) -> dict[str, Any]:
     """Make a run's learned model forget; the learned model itself stays as it is.
 
@@ -56,6 +57,7 @@ def unlearn(
         track: also measure FA, RA and TA of the model after every round.
         setting: the run's federation, if it is open already; it stays open.
         without: clients that are neither forgotten nor retained; default: those that were erased.
+        config: the run's configuration with other settings of the machine (device, engine).
 
     Returns:
         The figures, as in `results.json`.
@@ -66,13 +68,15 @@ def unlearn(
     """
     observer = observer or Observer()
     folder = RunFolder.open(Path(run))
-    config, chosen = folder.config(), make_method(method, overrides)
+    config, chosen = config or folder.config(), make_method(method, overrides)
     folder.load_model("learned")
     others = [name for name, entry in METHODS.items() if not entry.method.requirements.l2u]
     check(method, chosen.needs, config.learning.objective, config.model.head, others)
     left_out = folder.erased() if without is None else without
     try:
-        with opened(config, observer, folder.path / "features", setting, left_out) as ready:
+        with opened(
+            config, observer, folder.path / "features", setting, left_out, folder.clients()
+        ) as ready:
             folder.require_same_data(ready.facts())
             _refuse_erased(folder, forget, ready.federation.without)
             request = ForgetRequest.parse(forget, ready.federation.clients)
