@@ -65,6 +65,8 @@ class FleetProxy:
         async with httpx.AsyncClient(
             verify=self._context, limits=limits, timeout=timeout, trust_env=False
         ) as self._client:
+            # Only what the node sent: a default would ask for compression in its name.
+            self._client.headers.clear()
             await send({"type": "lifespan.startup.complete"})
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
