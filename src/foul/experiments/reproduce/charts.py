@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from foul.report.aggregate import Stat
 from foul.report.charts.lines import Line, Panel, draw_lines
-from foul.report.charts.style import GREY, INK, STYLE, Look, name_lines, short
+from foul.report.charts.style import GREY, INK, STYLE, Look, short
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class SweepPanel:
     """What a panel of a sweep shows.
 
     Attributes:
-        levels: heights of dotted lines by name.
+        levels: heights and colours of dotted lines by name.
         limits: of the vertical axis; None: as the values need.
         logarithmic: whether the swept values are factors apart.
     """
@@ -36,7 +37,7 @@ class SweepPanel:
     xlabel: str
     ylabel: str
     series: Sequence[Series]
-    levels: Mapping[str, float]
+    levels: Mapping[str, tuple[float, str]]
     limits: tuple[float, float] | None = (-2.0, 102.0)
     logarithmic: bool = False
 
@@ -68,8 +69,8 @@ def _draw_sweep(axis: Axes, panel: SweepPanel) -> None:
             linewidth=1.5,
             label=short(series.label),
         )
-    for name, height in panel.levels.items():
-        axis.axhline(height, color=INK, linestyle=":", linewidth=1.1, label=name)
+    for name, (height, colour) in panel.levels.items():
+        axis.axhline(height, color=colour, linestyle=":", linewidth=1.4, label=name)
     if panel.logarithmic:
         axis.set_xscale("log")
     places = sorted({x for series in panel.series for x in series.points})
@@ -91,16 +92,22 @@ def grid_of_lines(
     rows = len(next(iter(panels.values())))
     figure = Figure(figsize=(0.8 + 2.7 * len(columns), 0.6 + 2.9 * rows), layout="constrained")
     parts = figure.subfigures(rows, 1, squeeze=False)[:, 0]
-    for number, part in enumerate(parts):
-        axes = part.subplots(1, len(columns), squeeze=False, sharey=_shared(panels, number))[0]
+    named: list[str] = []
+    for number, part in reversed(list(enumerate(parts))):
+        shared = _shared(panels, number)
+        axes = part.subplots(1, len(columns), squeeze=False, sharey=shared)[0]
         for axis, name in zip(axes, columns, strict=True):
             lines, panel = panels[name][number]
             draw_lines(axis, lines, panel)
+            axis.set_xlim(*_rounds(panels[name]))
             if number == 0:
                 axis.set_title(name)
-            if axis is not axes[0] and panel.limits:
+            if axis is not axes[0] and shared:
                 axis.set_ylabel("")
-        _one_legend(part, axes, columns=6)
+        names = [text for axis in axes for text in axis.get_legend_handles_labels()[1]]
+        if names != named:
+            _one_legend(part, axes, columns=6)
+        named = names
     figure.suptitle(title, fontsize=10)
     return figure
 
@@ -108,6 +115,12 @@ def grid_of_lines(
 def _shared(panels: Mapping[str, Sequence[tuple[Sequence[Line], Panel]]], number: int) -> bool:
     """Whether the panels of a row show the same quantity."""
     return len({column[number][1].ylabel for column in panels.values()}) == 1
+
+
+def _rounds(column: Sequence[tuple[Sequence[Line], Panel]]) -> tuple[float, float]:
+    """From the beginning to the last round of a column, with a margin."""
+    last = max([1.0, *(x for lines, _ in column for line in lines for x in line.rounds)])
+    return -0.05 * last, 1.05 * last
 
 
 @dataclass(frozen=True)
@@ -162,13 +175,22 @@ def _cost_axis(axis: Axes, points: Sequence[CostPoint], free: float) -> None:
     places = [10.0**e for e in range(-6, 9) if 2 * free < 10.0**e <= most * 1.8]
     labelled = [(free, "0"), *((x, f"{x:g}") for x in places)]
     axis.set_xticks([x for x, _ in labelled], [text for _, text in labelled])
-    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.xaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
     axis.set_xlabel("traffic of the whole unlearning (MB)")
     axis.grid()
 
 
-def _one_legend(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
-    """The names of the first panel; all panels show the same methods."""
-    first = max(axes, key=lambda axis: len(axis.get_legend_handles_labels()[1]))
-    name_lines(figure, first, columns=columns)
+def _one_legend(figure: FigureBase, axes: Sequence[Axes], columns: int) -> None:
+    """A legend below the panels, with every name once."""
+    found: dict[str, Artist] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if found:
+        figure.legend(
+            list(found.values()),
+            list(found),
+            loc="outside lower center",
+            ncols=min(columns, len(found)),
+        )

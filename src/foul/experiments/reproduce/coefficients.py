@@ -27,6 +27,8 @@ COEFFICIENTS = {
 NAMES = {"alpha_rec": "L_rec", "alpha_k": "L_K", "alpha_v": "L_V", "alpha_gtc": "L_gtc"}
 VALUES = (0.1, 0.5, 1.0)
 """The last is the others' value: one model serves all four sweeps there."""
+_LIMITS = {"alpha_v": (-0.03, 1.03)}
+"""The hinge L_V is between 0 and 1; the others have no bounds to draw them in."""
 NEAR = 0.01
 
 
@@ -116,7 +118,7 @@ def picture(done: Sequence[Done], title: str) -> Figure:
             above.append(Line(f"coefficient {value:g}", look[value], *loss_curve(d, name)))
             below.append(Line(f"coefficient {value:g}", look[value], *accuracy_curve(d)))
         columns[name] = [
-            (above, Panel(f"{NAMES[name]} (unweighted)", None)),
+            (above, Panel(f"{NAMES[name]} (unweighted)", _LIMITS.get(name))),
             (below, Panel("validation accuracy (%)")),
         ]
     return grid_of_lines(columns, title)

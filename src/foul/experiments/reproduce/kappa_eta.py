@@ -118,7 +118,7 @@ def _points(rows: Sequence[Row], form: str, key: str) -> dict[float, Row]:
 def picture(rows: Sequence[Row], title: str) -> Figure:
     """A panel for each sweep; the paper's form is dashed."""
     levels = {
-        f"Retrain's {head}": 100 * value
+        f"Retrain's {head}": (100 * value, _LOOKS[head].colour)
         for row in rows
         if row.variant.method == RETRAIN
         for head in ("FA", "RA")
