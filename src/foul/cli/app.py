@@ -17,6 +17,8 @@ from foul.cli import (
     doctor,
     evaluate,
     export,
+    federation,
+    flower,
     info,
     learn,
     methods,
@@ -72,6 +74,8 @@ app.command("export")(export.export)
 app.command("predict")(export.predict)
 app.command("doctor")(doctor.doctor)
 app.command("node")(node.node)
+app.add_typer(federation.app, name="federation")
+app.add_typer(flower.app, name="flower")
 app.add_typer(data.app, name="data")
 app.add_typer(config.app, name="config")
 

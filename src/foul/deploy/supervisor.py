@@ -5,6 +5,7 @@ refuses a node for up to a minute after it was killed), and stops everything whe
 Killed itself, it leaves them running; the next supervisor takes them over by its notes.
 """
 
+import argparse
 import fcntl
 import json
 import os
@@ -187,18 +188,23 @@ def launch(folder: FederationFolder) -> bool:
 
 
 def main() -> None:
-    """`python -m foul.deploy.supervisor FOLDER`: leaves a supervisor behind and ends.
-
-    Exit code 1 if another one looks after the folder.
-    """
-    folder = FederationFolder.open(Path(sys.argv[1]))
+    """`python -m foul.deploy.supervisor FOLDER` leaves a supervisor behind and ends; with
+    --foreground it stays, for systemd. Exit code 1 if another one looks after the folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--foreground", action="store_true")
+    parser.add_argument("folder", type=Path)
+    given = parser.parse_args()
+    folder = FederationFolder.open(given.folder)
+    os.environ[MARK] = str(folder.path)
     with folder.lock.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             sys.exit("another supervisor looks after this folder")
         supervisor = Supervisor(folder)
-        if os.fork() == 0:
+        if given.foreground:
+            supervisor.run()
+        elif os.fork() == 0:
             # Nobody's child, nobody's terminal; the lock comes along.
             os.setsid()
             supervisor.run()
