@@ -15,6 +15,7 @@ from foul.cli import (
     config,
     data,
     doctor,
+    erase,
     evaluate,
     export,
     federation,
@@ -51,6 +52,10 @@ A federation of clients trains one model; later a client can be erased from it.
 
   foul unlearn runs/mine --forget client:plain-2
 
+[bold]Erasure requests[/bold], from the first step to the receipt:
+
+  foul erase request runs/mine --client plain-2
+
 [bold]Your own images[/bold], laid out as ROOT/DOMAIN/CLASS/*.jpg:
 
   foul data check ROOT
@@ -74,6 +79,7 @@ app.command("export")(export.export)
 app.command("predict")(export.predict)
 app.command("doctor")(doctor.doctor)
 app.command("node")(node.node)
+app.add_typer(erase.app, name="erase")
 app.add_typer(federation.app, name="federation")
 app.add_typer(flower.app, name="flower")
 app.add_typer(data.app, name="data")

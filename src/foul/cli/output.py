@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from foul.report.units import size as size
 
@@ -20,7 +21,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
-    """A table; numbers are right-aligned."""
+    """A table; numbers are right-aligned. A cell may be a `Text` with a style of its own."""
     table = Table()
     for position, column in enumerate(columns):
         numeric = all(_numeric(row[position]) for row in rows) and position > 0
@@ -28,7 +29,7 @@ def print_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
             column, justify="right" if numeric else "left", no_wrap=position == 0, overflow="fold"
         )
     for row in rows:
-        table.add_row(*(escape(str(cell)) for cell in row))
+        table.add_row(*(c if isinstance(c, Text) else escape(str(c)) for c in row))
     console = Console(soft_wrap=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         # In a file, nobody's window is too narrow.

@@ -46,7 +46,12 @@ def add_results(file: Path, new: Iterable[Result]) -> None:
         same = old.get("options") == result.get("options")
         # In its old place: the order of rows stays.
         listed[_key(result)] = (old if same else {}) | result
-    write_text(file, json.dumps(list(listed.values()), indent=1) + "\n")
+    write_results(file, list(listed.values()))
+
+
+def write_results(file: Path, results: list[Result]) -> None:
+    """These results and no others."""
+    write_text(file, json.dumps(results, indent=1) + "\n")
 
 
 def _key(result: Result) -> tuple[Any, ...]:

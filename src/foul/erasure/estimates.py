@@ -1,0 +1,240 @@
+"""What a method will take to serve a request: arithmetic on what learning took."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from foul.config.schema import Config
+from foul.federation.build import initial_network
+from foul.federation.ledger import Cost
+from foul.federation.messages import ClientInfo, Tensors
+from foul.models import DEPLOYED, part_of
+from foul.unlearning.controls import Continue, Retrain
+from foul.unlearning.fats import Fats
+from foul.unlearning.fedrecovery import FedRecovery
+from foul.unlearning.ffmu import Ffmu, FfmuAdapted
+from foul.unlearning.foul import Foul
+from foul.unlearning.foul.radius import POINTS
+from foul.unlearning.method import Method
+from foul.unlearning.not_ import NoT
+from foul.unlearning.request import ForgetRequest
+
+TRAINING = 3
+"""Forward passes that a step of training is worth: one forward, two backward."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Expected cost of serving a request with a method."""
+
+    rounds: int
+    bytes: int
+    flops: int
+    seconds: float
+    """Of client work."""
+    minutes: float
+    """On the clock."""
+    disk: int
+    within: float
+    """Bytes and FLOPs are expected within this factor of the truth."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Network:
+    """Sizes and FLOPs of a network, measured on one image."""
+
+    deployed: int
+    """Numbers in the deployed parts."""
+    scope: int
+    """Numbers in V and the head."""
+    frozen_flops: int
+    """Of E and K, for one image."""
+    scope_flops: int
+    """Of V and the head."""
+    features: int
+    """Numbers that E and K put out for one image."""
+
+    @property
+    def flops(self) -> int:
+        return self.frozen_flops + self.scope_flops
+
+    @classmethod
+    def of(cls, config: Config, classes: int, image_size: int, tensors: Tensors) -> "Network":
+        """The network of this configuration."""
+        bare = config.model_copy(
+            update={"model": config.model.model_copy(update={"weights": None})}
+        )
+        net = initial_network(bare, classes, image_size).eval()
+        image = torch.zeros(1, 3, image_size, image_size)
+        with torch.no_grad(), FlopCounterMode(display=False) as frozen:
+            extracted = net.E(image)
+            z_k = net.K(extracted)
+        with torch.no_grad(), FlopCounterMode(display=False) as scope:
+            net.joint_logits(z_k, net.V(extracted))
+        return cls(
+            _numbers(tensors, DEPLOYED),
+            _numbers(tensors, ("V", "head")),
+            frozen.get_total_flops(),
+            scope.get_total_flops(),
+            extracted.numel() + z_k.numel(),
+        )
+
+
+class Estimator:
+    """Estimates for one request."""
+
+    def __init__(
+        self, basis: dict[str, Any], network: Network, request: ForgetRequest, learned_rounds: int
+    ) -> None:
+        self._basis, self._network, self._request = basis, network, request
+        self._learned_rounds = learned_rounds
+        costs = basis["clients"].values()
+        work = sum(cost["seconds"] for cost in costs)
+        flops = sum(cost["flops_client"] for cost in costs)
+        self._speed = flops / work if work else 1e9
+        together = basis["clients_per_round"] * work / max(1, len(basis["clients"]))
+        self._side_by_side = max(1.0, together / max(1e-9, basis["wall_seconds"]))
+
+    def estimate(self, method: Method[Any]) -> Estimate:
+        """What this method is expected to take."""
+        if isinstance(method, FedRecovery):
+            return self._told(0, Cost(), 0, 1.0)
+        rounds = getattr(method.options, "rounds", 0) or self._learned_rounds
+        if isinstance(method, Foul):
+            return self._foul(method, rounds)
+        if isinstance(method, Retrain | Continue | NoT):
+            return self._told(rounds, self._learning(rounds, self._request.retain), 0, 1.5)
+        if isinstance(method, Fats | Ffmu | FfmuAdapted):
+            return self._own_learning(method, rounds)
+        return self._published(method, rounds)
+
+    def _learning(self, rounds: int, clients: Sequence[ClientInfo]) -> Cost:
+        """Rounds like those of the learning stage."""
+        known = self._basis["clients"]
+        costs = [known[client.id] for client in clients if client.id in known]
+        share = float(self._basis["clients_per_round"]) / max(1, len(known))
+        scale = rounds * min(1.0, share) * len(clients) / max(1, len(costs))
+
+        def total(key: str) -> float:
+            return scale * float(sum(cost[key] for cost in costs))
+
+        return Cost(
+            int(total("bytes_down")),
+            int(total("bytes_up")),
+            int(total("flops_client")),
+            int(rounds * self._basis["flops_server"]),
+            total("seconds"),
+        )
+
+    def _training(
+        self, rounds: float, clients: Sequence[ClientInfo], epochs: float, copies: int = 1
+    ) -> Cost:
+        """Rounds of local training of the deployed network; `copies` of it are sent down."""
+        size = 4 * self._network.deployed
+        samples = sum(client.samples["train"] for client in clients)
+        flops = int(rounds * epochs * samples * TRAINING * self._network.flops)
+        return Cost(
+            int(rounds * len(clients) * size * copies),
+            int(rounds * len(clients) * size),
+            flops,
+            int(rounds * 2 * self._network.deployed * (len(clients) + 1)),
+            flops / self._speed,
+        )
+
+    def _published(self, method: Method[Any], rounds: int) -> Estimate:
+        """Methods that train the whole network: everybody in some rounds, else retain clients."""
+        options, request = method.options, self._request
+        epochs = getattr(options, "epochs", 1.0)
+        together = getattr(options, "unlearning_rounds", 1)
+        cost = self._training(rounds, request.retain, epochs)
+        if method.name == "mode":
+            cost += self._training(rounds, request.forget, epochs, copies=2)
+            cost += self._learning(options.degradation_rounds, request.retain)
+        elif method.name == "fused":
+            everyone = (*request.retain, *request.forget)
+            cost = self._training(1, everyone, epochs)
+            cost += self._training(1, request.retain, epochs * (rounds - 1))
+        elif method.needs.forget_online:
+            cost += self._training(together, request.forget, epochs)
+        return self._told(rounds, cost, 0, 3.0)
+
+    def _own_learning(self, method: Method[Any], rounds: int) -> Estimate:
+        """Its own learning stage over everybody, then its rounds."""
+        everyone = (*self._request.retain, *self._request.forget)
+        epochs = getattr(method.options, "epochs", 1.0)
+        cost = self._training(self._learned_rounds, everyone, epochs)
+        again = 0 if isinstance(method, Ffmu) else rounds
+        cost += self._training(again, self._request.retain, epochs)
+        return self._told(self._learned_rounds + again, cost, 0, 5.0)
+
+    def _foul(self, method: Foul, rounds: int) -> Estimate:
+        """Frozen parts once, then rounds of V and the head in few bits."""
+        options, network, request = method.options, self._network, self._request
+        departed = options.departed or not options.matching
+        asked = request.retain if departed else (*request.retain, *request.forget)
+        wide, narrow = (4, 4) if options.precision == "float32" else (2, 2)
+        if options.precision == "int8":
+            narrow = 1
+        scope = network.scope
+        down = len(asked) * wide * (network.deployed - scope)
+        seen = sum(c.samples["train"] + c.samples["validation"] for c in asked)
+        flops = seen * network.frozen_flops
+        steps = sum(
+            max(
+                options.epochs * client.samples["train"],
+                options.min_steps * min(options.batch_size, _train(client)),
+            )
+            for client in asked
+        )
+        held = sum(client.samples["validation"] for client in asked)
+        down += rounds * len(asked) * wide * scope
+        up = rounds * len(asked) * narrow * scope
+        flops += int(rounds * (TRAINING * steps + held) * network.scope_flops)
+        if not departed:
+            tried = sum(min(options.probe, _train(client)) for client in request.forget)
+            own = sum(_train(client) for client in request.forget)
+            down += rounds * len(request.forget) * (wide + narrow) * scope
+            flops += int(rounds * (len(POINTS) * tried + own) * network.scope_flops)
+        cost = Cost(down, up, flops, 0, flops / self._speed)
+        if _whole_domains(request) and options.controlled:
+            cost += self._stand_in(method)
+        return self._told(rounds, cost, 4 * seen * network.features, 3.0)
+
+    def _stand_in(self, method: Foul) -> Cost:
+        """A small network that the retain clients learn, to know where to stop."""
+        options = method.options
+        share = options.standin_width**2
+        cost = self._training(options.standin_rounds, self._request.retain, options.standin_epochs)
+        return Cost(
+            int(share * cost.bytes_down / 2),
+            int(share * cost.bytes_up / 2),
+            int(share * cost.flops_client),
+            0,
+            share * cost.seconds,
+        )
+
+    def _told(self, rounds: int, cost: Cost, kept: int, within: float) -> Estimate:
+        minutes = cost.seconds / self._side_by_side / 60
+        # Beside what clients keep: the new model and the state to resume from.
+        disk = kept + 3 * 4 * self._network.deployed
+        return Estimate(rounds, cost.bytes, cost.flops, cost.seconds, minutes, disk, within)
+
+
+def _train(client: ClientInfo) -> int:
+    return client.samples["train"]
+
+
+def _whole_domains(request: ForgetRequest) -> bool:
+    """Whether a domain is forgotten of which nobody stays."""
+    stay = {client.domain for client in request.retain}
+    return any(client.domain not in stay for client in request.forget)
+
+
+def _numbers(tensors: Tensors, parts: Sequence[str]) -> int:
+    return sum(tensor.numel() for name, tensor in tensors.items() if part_of(name) in parts)

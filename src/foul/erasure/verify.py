@@ -1,0 +1,102 @@
+"""The evidence once more, from the model that is in service now."""
+
+from typing import Any
+
+from foul.erasure.evidence import Figures, judge, measure
+from foul.erasure.fingerprint import fingerprint
+from foul.erasure.policy import load_policy
+from foul.erasure.requests import find_request
+from foul.erasure.run import discard_model
+from foul.erasure.state import Request, State
+from foul.erasure.store import Store
+from foul.errors import UserError
+from foul.federation.build import Setting, opened
+from foul.federation.observer import Observer
+from foul.runs.checkpoint import load_tensors
+from foul.unlearning.request import ForgetRequest
+from foul.unlearning.stage import unlearn
+
+
+def verify(
+    store: Store, number: int, with_retrain: bool = False, observer: Observer | None = None
+) -> dict[str, Any]:
+    """Measure the model in service with respect to a request that was served.
+
+    The erased clients are asked a last time, for measurements only; if they do not answer, their
+    figures are missing. Noted in the ledger.
+
+    Args:
+        with_retrain: also retrain without them, for comparison; what is made for it is removed.
+
+    Raises:
+        UserError: there is no such request, it was not served, or its clients were readmitted.
+    """
+    observer = observer or Observer()
+    with store.serving():
+        state = store.sync()
+        request = _served(state, number)
+        config = store.folder.config()
+        left_out = state.erased.keys() - set(request.clients)
+        features = store.folder.path / "features"
+        with opened(config, observer, features, without=left_out) as setting:
+            told = _measured(store, state, request, setting)
+            if with_retrain:
+                told["retrain"] = _retrained(store, request, setting, observer)
+        store.append("verified", told)
+    return told
+
+
+def _served(state: State, number: int) -> Request:
+    request = find_request(state, number)
+    if request.state != "done":
+        raise UserError(
+            f"{request.id} is {request.state}: there is nothing to verify yet",
+            "Serve it first: foul erase run RUN REQUEST",
+        )
+    back = [client for client in request.clients if client not in state.erased]
+    if back:
+        raise UserError(
+            f"{', '.join(back)} was readmitted since, so nothing is claimed of {request.id} now"
+        )
+    return request
+
+
+def _measured(store: Store, state: State, request: Request, setting: Setting) -> dict[str, Any]:
+    job = state.jobs[request.job or 0]
+    tensors, _ = store.folder.load_model("learned")
+    now = fingerprint(tensors)
+    before: Figures = job.evidence[str(request.number)]["before"]
+    config = store.folder.config()
+    target = _target(request, setting)
+    after = measure(setting, config, tensors, target, not request.departed)
+    checks = judge(before, after, load_policy(store.path).accept, job.exact)
+    known = now == state.current.hash
+    return {
+        "request": request.number,
+        "version": state.current.number,
+        "hash": now,
+        "known": known,
+        "before": before,
+        "after": after,
+        "checks": [check.to_dict() for check in checks],
+        "passed": known and all(check.passed for check in checks),
+    }
+
+
+def _target(request: Request, setting: Setting) -> ForgetRequest:
+    clients = setting.federation.clients
+    own = tuple(client for client in clients if client.id in request.clients)
+    others = tuple(client for client in clients if client.id not in request.clients)
+    return ForgetRequest(request.text, own, others)
+
+
+def _retrained(store: Store, request: Request, setting: Setting, observer: Observer) -> Figures:
+    """The same figures of a model that never saw them."""
+    text = f"client:{','.join(request.clients)}"
+    result = unlearn(store.folder.path, text, "retrain", (), observer, setting=setting)
+    tensors, _ = load_tensors(store.folder.path / result["model"])
+    target = _target(request, setting)
+    figures = measure(setting, store.folder.config(), tensors, target, not request.departed)
+    with store.folder.lock():
+        discard_model(store.folder, "retrain", text)
+    return figures
