@@ -44,8 +44,8 @@ class Browser:
                 assert "error" not in told, (method, told)
                 return dict(told["result"])
 
-    def open(self, page: Path, width: int, scheme: str) -> None:
-        """Show a file at a width in pixels, in the `light` or `dark` scheme."""
+    def open(self, page: Path | str, width: int, scheme: str) -> None:
+        """Show a file or an address at a width in pixels, in the `light` or `dark` scheme."""
         self.ask(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -55,8 +55,18 @@ class Browser:
         )
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.ask("Emulation.setEmulatedMedia", features=features)
+        url = page if isinstance(page, str) else page.resolve().as_uri()
         self._events.clear()
-        self.ask("Page.navigate", url=page.resolve().as_uri())
+        self.ask("Page.navigate", url=url)
+        self._wait()
+
+    def submit(self, form: str) -> None:
+        """Send the form with this selector, and wait for the page that answers."""
+        self._events.clear()
+        self.value(f"document.querySelector('{form}').requestSubmit(); 0")
+        self._wait()
+
+    def _wait(self) -> None:
         while "Page.loadEventFired" not in self._events:
             self._receive()
 
@@ -86,14 +96,18 @@ class Browser:
 
 @contextmanager
 def browsing(program: str, profile: Path) -> Iterator[Browser]:
-    """A browser with an empty page and a network that leads nowhere."""
+    """A browser with an empty page and a network that leads nowhere but to this machine."""
     to_browser, writing = os.pipe()
     reading, from_browser = os.pipe()
     # The protocol wants its pipes as file descriptors 3 and 4.
     command = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     flags += ["--no-first-run", f"--user-data-dir={profile}", "--remote-debugging-pipe"]
-    flags += ["--host-resolver-rules=MAP * ~NOTFOUND", "--hide-scrollbars", "about:blank"]
+    flags += [
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        "--hide-scrollbars",
+        "about:blank",
+    ]
     process = subprocess.Popen(
         ["bash", "-c", command, "bash", program, *flags],
         pass_fds=(to_browser, from_browser),

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from foul.cli import erase_check
+from foul.cli import erase_check, erase_serve
 from foul.cli.arguments import Quiet
 from foul.cli.output import JSON_OPTION, decimal, percent, print_json, print_table, size
 from foul.cli.progress import ProgressDisplay
+from foul.cli.remote import handed_over, on_machine, shown
+from foul.config.schema import Config
 from foul.erasure.audit import audit as audit_store
 from foul.erasure.clock import today
 from foul.erasure.evidence import Figures
@@ -53,10 +55,16 @@ the policy (`foul erase policy`); otherwise the request fails and the old model 
 )
 
 app.command("check")(erase_check.check)
+app.command("serve")(erase_serve.serve)
 app.command("rotate-key")(erase_check.rotate_key)
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that has learned.")]
 Number = Annotated[str, typer.Argument(metavar="REQUEST", help="Its number, like 3 or R-0003.")]
+
+Machine = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="Where it runs: device, engine, flower.KEY."),
+]
 
 
 @app.command()
@@ -211,7 +219,8 @@ def run_requests(
         list[str] | None,
         typer.Argument(
             metavar="[REQUEST|KEY=VALUE]...",
-            help="Requests to serve together, and options of the method; default: all that wait.",
+            help="Requests to serve together (default: all that wait), options of the method, and"
+            " device, engine or flower.KEY.",
         ),
     ] = None,
     method: Annotated[
@@ -234,11 +243,16 @@ def run_requests(
 
       foul erase run RUN 4 5 rounds=10
     """
-    options = [text for text in wanted or [] if "=" in text]
+    texts = [text for text in wanted or [] if "=" in text]
     numbers = [parse_number(text) for text in wanted or [] if "=" not in text]
     store = Store.open(run)
-    with ProgressDisplay(quiet) as display:
-        jobs = serve_requests(store, numbers, method, options, display)
+    config, options = on_machine(store.folder, texts)
+    begun = len(store.state().jobs)
+    if handed_over(config, run, quiet):
+        _fail_with(list(store.state().jobs.values())[begun:])
+        return
+    with shown(quiet) as display:
+        jobs = serve_requests(store, numbers, method, options, display, config)
     state = store.state()
     if as_json:
         print_json([job.to_dict() for job in jobs])
@@ -247,6 +261,11 @@ def run_requests(
     for job in jobs:
         for number in job.requests if not as_json else ():
             show_job(state, job, state.requests[number])
+    _fail_with(jobs)
+
+
+def _fail_with(jobs: list[Job]) -> None:
+    """Exit code 2 if one of these missed the policy."""
     if any(job.phase == "failed" for job in jobs):
         raise typer.Exit(2)
 
@@ -319,6 +338,7 @@ def show_figures(
 def verify(
     run: Run,
     number: Number,
+    machine: Machine = None,
     with_retrain: Annotated[
         bool,
         typer.Option("--with-retrain", help="Also retrain without them, to compare (slow)."),
@@ -330,8 +350,12 @@ def verify(
 
     Exit code 2 if it does not.
     """
-    with ProgressDisplay(quiet) as display:
-        told = verify_request(Store.open(run), parse_number(number), with_retrain, display)
+    store = Store.open(run)
+    config = _machine(store, machine)
+    if handed_over(config, run, quiet):
+        return
+    with shown(quiet) as display:
+        told = verify_request(store, parse_number(number), with_retrain, display, config)
     if as_json:
         print_json(told)
     else:
@@ -377,6 +401,7 @@ def readmit(
 @app.command()
 def relearn(
     run: Run,
+    machine: Machine = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds.")] = 5,
     rate: Annotated[
         float, typer.Option("--rate", help="Local rates as a share of the learning stage's.")
@@ -388,8 +413,12 @@ def relearn(
 
     Erased clients take no part; readmitted ones do. Killed, the same command goes on.
     """
-    with ProgressDisplay(quiet) as display:
-        version = go_on_learning(Store.open(run), rounds, rate, display)
+    store = Store.open(run)
+    config = _machine(store, machine)
+    if handed_over(config, run, quiet):
+        return
+    with shown(quiet) as display:
+        version = go_on_learning(store, rounds, rate, display, config)
     text = f"Version {version.number} ({version.hash[:12]}) is in service."
     _told(version.to_dict(), text, as_json)
 
@@ -486,6 +515,20 @@ def audit(run: Run, quiet: Quiet = False, as_json: Annotated[bool, JSON_OPTION] 
         print_table(f"{run}: audit", ["", "", "found"], rows)
     if not all(finding.ok for finding in found):
         raise typer.Exit(2)
+
+
+def _machine(store: Store, texts: list[str] | None) -> Config:
+    """The run's configuration with other settings of the machine.
+
+    Raises:
+        UserError: another setting is named.
+    """
+    config, others = on_machine(store.folder, texts or [])
+    if others:
+        raise UserError(
+            f"'{others[0]}' cannot be set here", "Only device, workers, threads, engine, flower."
+        )
+    return config
 
 
 def _day(text: str | None) -> date | None:

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from foul.config.load import config_to_toml
 from foul.report import wording
 from foul.report.charts.files import to_svg
 from foul.report.collect import Run
+from foul.report.environment import page_environment
 from foul.report.gallery import Chart
 from foul.report.officer import Account
 from foul.report.tables import Table
@@ -37,13 +37,7 @@ class Section:
 
 def render(sections: Sequence[Section], pictures: Sequence[Chart], runs: Sequence[Run]) -> str:
     """The whole page."""
-    environment = Environment(
-        loader=PackageLoader("foul.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.globals["svg"] = _svg
     return environment.get_template("report.html.j2").render(
         sections=sections,

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
 from foul.erasure.receipts.canonical import canonical, sha256
 from foul.erasure.receipts.keys import fingerprint, spaced
 from foul.evaluation.metrics import METRICS
+from foul.report.environment import page_environment
 from foul.report.units import duration, operations, size
 from foul.report.wording import QUESTIONS
 from foul.unlearning.methods import METHODS
@@ -54,13 +53,7 @@ def render_page(content: Mapping[str, Any], key: str) -> str:
         key: the public key that signs, in hexadecimal digits.
     """
     told = content["statement"]
-    environment = Environment(
-        loader=ChoiceLoader([PackageLoader("foul.erasure.receipts"), PackageLoader("foul.report")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment("foul.erasure.receipts")
     environment.filters |= {"size": size, "moment": moment, "spaced": spaced}
     return environment.get_template("receipt.html.j2").render(
         content=content,
