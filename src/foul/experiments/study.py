@@ -13,6 +13,7 @@ from foul.evaluation.gaps import best_stop, distance, gaps, speeds
 from foul.evaluation.stage import evaluate_run
 from foul.experiments.store import ResultStore, result_key, slim
 from foul.federation.build import Setting, opened
+from foul.federation.messages import ClientInfo
 from foul.federation.observer import Observer
 from foul.learning.stage import learn
 from foul.names import slug
@@ -67,7 +68,7 @@ def run_study(
         UserError: an unknown method or request, or `out` holds something else.
     """
     observer, out = observer or Observer(), Path(out)
-    check(study, observer)
+    check(study, observer, RunFolder.open(out).clients() if _started(out) else ())
     found: list[dict[str, Any]] = []
     failures: list[str] = []
     for number in range(study.seeds):
@@ -75,7 +76,7 @@ def run_study(
         folder = out if study.seeds == 1 else out / f"seed-{config.seed}"
         run = learn(config, folder, resume=_started(folder), observer=observer, command=command)
         # One federation for all methods: its processes are warm, its data is loaded once.
-        with opened(config, observer, run.path / "features") as setting:
+        with opened(config, observer, run.path / "features", known=run.clients()) as setting:
             for request in study.forget or (_last_domain(run),):
                 results, failed = _serve(study, run, request, observer, store, setting)
                 failures += failed
@@ -90,8 +91,10 @@ def run_study(
     return found
 
 
-def check(study: Study, observer: Observer) -> None:
+def check(study: Study, observer: Observer, known: Sequence[ClientInfo] = ()) -> None:
     """Refuse what can be seen to be wrong before an hour of learning, not after it.
+
+    `known` are the clients of a run that was begun at nodes, some of which may be away.
 
     Raises:
         UserError: an unknown method, option, domain or client, or a request that is none.
@@ -103,12 +106,22 @@ def check(study: Study, observer: Observer) -> None:
     for request in study.forget:
         ForgetRequest.split(request)
     if study.forget:
-        # Who there is depends on the data; decoded now, it is in the cache for learning.
-        config = study.config
-        data = load_dataset(config.data, config.seed, observer.decoded)
-        clients = [client_info(c) for c in build_clients(data, config.clients, config.seed)]
+        clients = _clients(study.config, observer, known)
         for request in study.forget:
             ForgetRequest.parse(request, clients)
+
+
+def _clients(
+    config: Config, observer: Observer, known: Sequence[ClientInfo]
+) -> Sequence[ClientInfo]:
+    """Who there is: it depends on the data. Decoded now, it is in the cache for learning."""
+    if config.engine == "flower" and known:
+        return known
+    if config.engine == "flower":
+        with opened(config, observer) as setting:
+            return setting.federation.clients
+    data = load_dataset(config.data, config.seed, observer.decoded)
+    return [client_info(client) for client in build_clients(data, config.clients, config.seed)]
 
 
 def _serve(
