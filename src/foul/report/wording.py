@@ -4,9 +4,13 @@ QUESTIONS = {
     "fa": "How often the model is right on the erased data",
     "ra": "How often the model is right on the training data of those who stay",
     "ta": "How often the model is right on new data",
+    "forget_test": "How often the model is right on new data like the erased",
+    "retain_test": "How often the model is right on new data like that of those who stay",
     "mia_auc": "How well an attacker tells erased data from data that was never used",
+    "mia_accuracy": "How often an attacker is right about what was used; half is guessing",
     "mia_tpr_1": "Erased samples that an attacker finds while wrongly accusing 1 % of the others",
     "k_probe": "What the part called K still knows",
+    "v_probe": "What the part called V still knows",
     "relearn": "How fast the erased data is learned again",
     "backdoor": "How often the planted mark still works",
 }

@@ -47,6 +47,8 @@ def eventful_store(run: Path) -> Store:
         file_request(store, whom, f"why {whom}, in so many words", today() + timedelta(days=9))
     serve(store, 1, 1, "north-0", AFTER, passed=True)
     issue(store, 1, erasure(1, event="erasure:R-0001"))
+    figures = {"after": AFTER | {"fa": 0.51}, "retrain": AFTER | {"fa": 0.5}}
+    store.append("verified", {"request": 1, "version": 1, "passed": True, **figures})
     serve(store, 2, 2, "east-0", AFTER | {"mia_high": 0.81}, passed=False)
     issue(store, 2, erasure(2, kind="failure", event="failure:R-0002:J-2"))
     store.append("withdrawn", {"request": 3, "note": "They changed their mind."})
@@ -69,7 +71,8 @@ def filed_in_the_past(store: Store, client: str, due: date) -> None:
 
 def issue(store: Store, request: int, statement: Any) -> None:
     receipt = issue_receipt(store.path, statement)
-    store.append("issued", {"request": request, "receipt": receipt.number})
+    noted = {"receipt": receipt.number, "sha256": receipt.sha256, "event": statement.event}
+    store.append("issued", {"request": request, **noted})
 
 
 def serve(

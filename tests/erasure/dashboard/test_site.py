@@ -89,7 +89,9 @@ def test_a_request_that_was_served_shows_its_evidence_and_receipt(site: Site) ->
         "upper end of the attack's AUC met 0.570 at most 0.700",
         "loss of accuracy on retained data met 1.0 % at most 5.0 %",
         "lower end of the attack's AUC not met not measured at least 0.300",
-        "How often the model is right on the erased data 97.0 % 52.0 % -",
+        "Figure Before After Verified Retrained",
+        "How often the model is right on the erased data 97.0 % 52.0 % 51.0 % 50.0 %",
+        "with version 1: policy met",
         "Received from participants 2.0 MB",
         "Receipt 1 (erasure",
         "checks out",
@@ -100,7 +102,8 @@ def test_a_request_that_was_served_shows_its_evidence_and_receipt(site: Site) ->
 
 def test_a_request_that_failed_says_why(site: Site) -> None:
     shown = page(site, "/clinics/requests/2")
-    assert "It failed. upper end of the attack's AUC: 0.810." in shown
+    assert "No model was retrained without the data" in shown
+    assert "It failed. Upper end of the attack's AUC: 0.810." in shown
     assert "The model from before is in service." in shown
     assert "not in service" in shown
 
@@ -183,6 +186,14 @@ def test_an_edited_receipt_is_shown_as_such(tmp_path: Path) -> None:
         shown = page(site, path)
         assert "receipt-000001.html is not the page that was signed" in shown
     assert "checks out" not in page(site, "/clinics/requests/1")
+
+
+def test_receipts_that_were_put_back_to_an_earlier_day_are_shown_as_such(tmp_path: Path) -> None:
+    store = eventful_store(tmp_path / "clinics")
+    last = [body for body in store.entries() if body.kind == "issued"][-1].body
+    store.append("issued", last | {"receipt": 4, "sha256": "d" * 64})
+    shown = page(Site(federations([tmp_path / "clinics"]), ""), "/clinics/receipts")
+    assert "receipt 4 is not the one that the ledger has noted" in shown
 
 
 def test_a_store_that_breaks_while_it_is_looked_at_is_told(tmp_path: Path) -> None:

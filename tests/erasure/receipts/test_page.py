@@ -6,7 +6,7 @@ import pytest
 from foul.erasure.receipts import Evidence, Statement
 from foul.erasure.receipts.claims import not_claimed
 from foul.erasure.receipts.keys import fingerprint, spaced
-from foul.erasure.receipts.page import TITLES, cost_lines, moment, render_page, shown
+from foul.erasure.receipts.page import TITLES, cost_lines, moment, render_page, sentence, shown
 
 from .statements import erasure, withdrawal
 
@@ -28,7 +28,7 @@ def rendered(told: Statement) -> str:
 def text(page: str) -> str:
     """What a reader sees."""
     body = re.sub(r"<style>.*?</style>|<[^>]*>", " ", page, flags=re.DOTALL)
-    return " ".join(body.split())
+    return " ".join(body.split()).replace(" .", ".")
 
 
 def test_every_fact_is_on_the_page() -> None:
@@ -93,7 +93,20 @@ def test_a_figure_that_nobody_measured_and_a_missed_policy_are_told() -> None:
     )
     page = text(rendered(told))
     assert "not measured The policy accepts at most 0.600: not met." in page
-    assert "Something else 0.250 now The policy accepts at least 0.500: not met." in page
+    assert "Something else 0.250 The policy accepts at least 0.500: not met." in page
+
+
+def test_a_figure_without_a_limit_or_words_of_its_own_is_told_plainly() -> None:
+    told = erasure(evidence=[Evidence("kl_test", "", 0.25), Evidence("check_ra", "loss", 0.01)])
+    page = text(rendered(told))
+    assert "KL of Retrain's answers on test data 0.25 nats Loss 1.0 %" in page.replace("&#39;", "'")
+    assert "The policy accepts" not in page
+
+
+def test_sentences_have_a_capital_and_one_full_stop() -> None:
+    assert sentence("every file was searched") == "Every file was searched."
+    assert sentence("Withdrawn: changed their mind..") == "Withdrawn: changed their mind."
+    assert sentence("") == ""
 
 
 @pytest.mark.parametrize(("retrain", "warned"), [(None, True), (0.4, False)])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foul.erasure.receipts.chain import Chain, read_chain
+from foul.erasure.receipts.chain import Chain, not_as_given, read_chain
 from foul.erasure.store import Store
 from foul.names import slug
 
@@ -25,7 +25,14 @@ class Federation:
         return Store.read(self.run)
 
     def receipts(self) -> Chain:
-        return read_chain(self.store().receipts)
+        """Its receipts, compared with what the ledger has noted of them."""
+        store = self.store()
+        issued = [entry.body for entry in store.entries() if entry.kind == "issued"]
+        chain = read_chain(store.receipts)
+        if not chain.problems:
+            given = {body["receipt"]: body["sha256"] for body in issued}
+            chain.problems += not_as_given(chain, given)
+        return chain
 
 
 def federations(runs: Sequence[Path]) -> list[Federation]:

@@ -14,12 +14,11 @@ from foul.erasure.dashboard.words import due_words, shortened, spans
 from foul.erasure.policy import load_policy
 from foul.erasure.receipts.chain import Chain
 from foul.erasure.receipts.keys import fingerprint, spaced
-from foul.erasure.receipts.page import cost_lines, moment, shown
+from foul.erasure.receipts.page import cost_lines, moment, question, sentence, shown
 from foul.erasure.state import Request, State
 from foul.evaluation.metrics import METRICS
 from foul.report.environment import page_environment
 from foul.report.units import operations, size
-from foul.report.wording import QUESTIONS
 from foul.version import __version__
 
 MANY = 500
@@ -33,6 +32,7 @@ def _environment() -> Environment:
         "moment": moment,
         "size": size,
         "operations": operations,
+        "sentence": sentence,
         "spans": spans,
         "short": shortened,
         "spaced": spaced,
@@ -108,6 +108,8 @@ def _urgency(request: Request) -> tuple[bool, str, int]:
 def request_page(own: Federation, request: Request, state: State) -> str:
     """One request: its history, plan, evidence, costs and receipts."""
     job = state.jobs.get(request.job) if request.job is not None else None
+    judged = job.evidence.get(str(request.number)) if job else None
+    verified = _verified(own, request)
     chain = own.receipts()
     return _page(
         "request.html.j2",
@@ -116,8 +118,9 @@ def request_page(own: Federation, request: Request, state: State) -> str:
         request=request,
         today=today(),
         job=job,
-        evidence=_evidence(job.evidence.get(str(request.number)) if job else None),
-        checks=_checks(job.evidence.get(str(request.number)) if job else None),
+        judged=judged,
+        verified=verified,
+        evidence=_evidence(judged, verified),
         costs=list(cost_lines(job.result)) if job else [],
         picture=job_picture(job) if job else None,
         receipts=[link for link in chain.links if link.number in request.receipts],
@@ -126,22 +129,34 @@ def request_page(own: Federation, request: Request, state: State) -> str:
     )
 
 
-def _evidence(told: Mapping[str, Any] | None) -> list[tuple[str, list[str]]]:
-    """Figures of the models before and after, and of Retrain, that are there."""
-    if not told:
-        return []
-    columns = [told.get(name) or {} for name in ("before", "after", "retrain")]
+def _verified(own: Federation, request: Request) -> dict[str, Any] | None:
+    """The last time that somebody measured once more, if ever."""
+    found = [
+        entry.body | {"time": entry.time}
+        for entry in own.store().entries()
+        if entry.kind == "verified" and entry.body["request"] == request.number
+    ]
+    return found[-1] if found else None
+
+
+def _evidence(
+    judged: Mapping[str, Any] | None, verified: Mapping[str, Any] | None
+) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Names of the models that were measured, and of each figure what it is and its values."""
+    models = {
+        "Before": (judged or {}).get("before"),
+        "After": (judged or {}).get("after"),
+        "Verified": (verified or {}).get("after"),
+        "Retrained": (verified or {}).get("retrain"),
+    }
+    measured = {name: figures for name, figures in models.items() if figures}
     rows = []
-    for key, metric in METRICS.items():
-        values = [column.get(key) for column in columns]
-        if any(isinstance(value, int | float) for value in values):
+    for key in METRICS:
+        values = [figures.get(key) for figures in measured.values()]
+        if any(value is not None for value in values):
             cells = ["-" if value is None else shown(key, value) for value in values]
-            rows.append((QUESTIONS.get(key, metric.meaning), cells))
-    return rows
-
-
-def _checks(told: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    return list(told.get("checks") or []) if told else []
+            rows.append((question(key), cells))
+    return list(measured), rows
 
 
 def receipts_page(own: Federation) -> str:

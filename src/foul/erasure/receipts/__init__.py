@@ -1,7 +1,13 @@
 """Receipts: what was done about a request, signed, chained, and checked without the store."""
 
 from foul.erasure.receipts.check import Verdict, check_receipt
-from foul.erasure.receipts.issue import Receipt, find_receipt, issue_receipt, rotate_key
+from foul.erasure.receipts.issue import (
+    Receipt,
+    find_receipt,
+    issue_receipt,
+    require_signing,
+    rotate_key,
+)
 from foul.erasure.receipts.statement import (
     Asked,
     Evidence,
@@ -25,5 +31,6 @@ __all__ = [
     "check_receipt",
     "find_receipt",
     "issue_receipt",
+    "require_signing",
     "rotate_key",
 ]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from foul.erasure.receipts.canonical import sha256
 from foul.erasure.receipts.chain import (
     FOLDER,
@@ -61,6 +63,16 @@ def issue_receipt(store: Path, statement: Statement) -> Receipt:
     """
     with _locked(store) as links:
         return _issue(store, links, statement)
+
+
+def require_signing(store: Path) -> None:
+    """Check that receipts can be issued, before anything is done that needs one.
+
+    Raises:
+        UserError: as `issue_receipt`.
+    """
+    with _locked(store) as links:
+        _own_key(store, links)
 
 
 def find_receipt(store: Path, event: str) -> Receipt | None:
@@ -119,16 +131,26 @@ def _locked(store: Path) -> Iterator[list[Link]]:
         yield chain.links
 
 
-def _issue(store: Path, links: list[Link], statement: Statement) -> Receipt:
-    known = _of_event(links, statement.event)
-    if known:
-        return _receipt(known)
+def _own_key(store: Path, links: list[Link]) -> Ed25519PrivateKey:
+    """The key that signs next.
+
+    Raises:
+        UserError: it is not the one that the receipts so far name.
+    """
     key = signing_key(store)
     if links and links[-1].next_key != public_hex(key):
         raise UserError(
             f"{store / KEYS / CURRENT} is not the key that signed the receipts before",
             "Put the right key back from a backup.",
         )
+    return key
+
+
+def _issue(store: Path, links: list[Link], statement: Statement) -> Receipt:
+    known = _of_event(links, statement.event)
+    if known:
+        return _receipt(known)
+    key = _own_key(store, links)
     file = receipt_file(store / FOLDER, len(links) + 1)
     content = {
         "number": len(links) + 1,

@@ -54,7 +54,7 @@ def render_page(content: Mapping[str, Any], key: str) -> str:
     """
     told = content["statement"]
     environment = page_environment("foul.erasure.receipts")
-    environment.filters |= {"size": size, "moment": moment, "spaced": spaced}
+    environment.filters |= {"size": size, "moment": moment, "spaced": spaced, "sentence": sentence}
     return environment.get_template("receipt.html.j2").render(
         content=content,
         told=told,
@@ -76,6 +76,11 @@ def moment(text: str) -> str:
     return f"{day} {time.removesuffix('Z')[:5]} UTC" if mark else text
 
 
+def sentence(text: str) -> str:
+    """The text with a capital and a full stop, whether it has them or not."""
+    return f"{text[:1].upper()}{text[1:].rstrip('. ')}." if text else ""
+
+
 def cost_lines(costs: Mapping[str, float | None]) -> Iterator[tuple[str, str]]:
     """Costs with their names and units."""
     for name, (called, written) in COSTS.items():
@@ -90,23 +95,29 @@ def _idea(method: Mapping[str, Any] | None) -> str:
 
 
 def _figure(evidence: Mapping[str, Any]) -> Figure:
-    what = evidence["what"] or QUESTIONS.get(evidence["key"], evidence["key"])
-    return Figure(what, _numbers(evidence), _policy(evidence), evidence["passed"])
+    what = evidence["what"] or question(evidence["key"])
+    return Figure(sentence(what)[:-1], _numbers(evidence), _policy(evidence), evidence["passed"])
+
+
+def question(key: str) -> str:
+    """What a figure answers, in plain words as far as there are any."""
+    return QUESTIONS.get(key) or (METRICS[key].meaning if key in METRICS else key)
 
 
 def _numbers(evidence: Mapping[str, Any]) -> str:
     key = evidence["key"]
     if evidence["value"] is None:
         return "not measured"
-    parts = [f"{shown(key, evidence['value'])} now"]
+    others = [
+        f"{shown(key, evidence[name])} {words}"
+        for name, words in (("before", "before"), ("retrain", "if retrained without the data"))
+        if evidence[name] is not None
+    ]
+    value = shown(key, evidence["value"]) + (" now" if others else "")
     if evidence["low"] is not None and evidence["high"] is not None:
         low, high = shown(key, evidence["low"]), shown(key, evidence["high"])
-        parts[0] += f" (between {low} and {high} with 95 % confidence)"
-    if evidence["before"] is not None:
-        parts.append(f"{shown(key, evidence['before'])} before")
-    if evidence["retrain"] is not None:
-        parts.append(f"{shown(key, evidence['retrain'])} if retrained without the data")
-    return "; ".join(parts)
+        value += f" (between {low} and {high} with 95 % confidence)"
+    return "; ".join([value, *others])
 
 
 def _policy(evidence: Mapping[str, Any]) -> str:
@@ -119,8 +130,8 @@ def _policy(evidence: Mapping[str, Any]) -> str:
 
 
 def shown(key: str, value: float) -> str:
-    """A figure in the unit of its metric."""
-    metric = METRICS.get(key)
+    """A figure in the unit of its metric; a check of the policy is in that of what it checks."""
+    metric = METRICS.get(key.removeprefix("check_"))
     if metric is None or not metric.unit:
         return f"{value:.3f}"
     if metric.unit == "%":
