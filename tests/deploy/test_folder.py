@@ -35,6 +35,12 @@ def test_a_path_too_long_for_sockets_is_refused_before_anything_is_made(tmp_path
     assert not path.exists()
 
 
+@pytest.mark.parametrize("name", ["my fed", "it's", 'a"b', "a\\b", "a\nb"])
+def test_names_that_mean_something_to_shells_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match="spaces, quotes or backslashes"):
+        FederationFolder.at(tmp_path / name).create()
+
+
 def test_a_folder_without_a_plan_holds_no_federation(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no federation"):
         FederationFolder.open(tmp_path)

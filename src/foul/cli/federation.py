@@ -16,13 +16,18 @@ from foul.cli.arguments import Quiet, split_config
 from foul.cli.output import JSON_OPTION, print_json, print_table
 from foul.config import load_config
 from foul.config.load import config_to_toml
-from foul.config.schema import Config
 from foul.deploy.clients import choose_clients
 from foul.deploy.commands import nginx_server, shell_commands, systemd_unit
 from foul.deploy.federation import PATIENCE, RunningFederation, Tell
 from foul.deploy.folder import FederationFolder
 from foul.deploy.plan import LOCAL, Plan
-from foul.deploy.prepare import prepare_server, prepare_site, require_client_id, require_flower
+from foul.deploy.prepare import (
+    driven_by,
+    prepare_server,
+    prepare_site,
+    require_client_id,
+    require_flower,
+)
 from foul.deploy.processes import marked
 from foul.deploy.status import describe
 from foul.errors import UserError
@@ -262,16 +267,14 @@ def _require_same(
         f"{folder.path} holds another federation ({len(plan.clients)} clients here)",
         "Start it as it is with --dir alone, or choose another --dir.",
     )
-    if config is not None and not _same(folder, load_config(*split_config(config, overrides))):
-        raise other
+    if config is not None:
+        asked = driven_by(folder, load_config(*split_config(config, overrides)), plan.clients)
+        if config_to_toml(asked) != folder.config.read_text(encoding="utf-8"):
+            raise other
     if clients is not None and clients != len(plan.clients):
         raise other
     if named and set(named) != set(plan.clients):
         raise other
-
-
-def _same(folder: FederationFolder, config: Config) -> bool:
-    return folder.config.read_text(encoding="utf-8") == config_to_toml(config)
 
 
 def _start(
@@ -301,8 +304,8 @@ def _teller(quiet: bool) -> Tell:
 def _next_steps(federation: RunningFederation) -> str:
     path, port = federation.folder.path, federation.ports["proxy"]
     return f"""
-Use it:   export FLWR_HOME={federation.folder.home}
-          foul learn {federation.folder.config} engine=flower --out runs/flower
+Use it:   foul learn {federation.folder.config} --out runs/flower
+          foul unlearn runs/flower --forget client:ID
 Stop it:  foul federation down --dir {path}
 
 The same on real machines (docs/deploy.md):

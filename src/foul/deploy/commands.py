@@ -37,7 +37,7 @@ def _registration(federation: RunningFederation, process: Process) -> Sequence[s
 
 def systemd_unit(folder: FederationFolder, user: str) -> str:
     """A unit that keeps the supervisor of this folder running from boot on."""
-    command = shlex.join([sys.executable, "-m", "foul.deploy.supervisor", "--foreground"])
+    supervisor = [sys.executable, "-m", "foul.deploy.supervisor", "--foreground"]
     return f"""[Unit]
 Description=foul federation in {folder.path}
 After=network-online.target
@@ -45,7 +45,7 @@ Wants=network-online.target
 
 [Service]
 User={user}
-ExecStart={command} {folder.path}
+ExecStart={shlex.join([*supervisor, str(folder.path)])}
 Restart=on-failure
 RestartSec=5
 # The supervisor stops its processes in order; what is left after that is killed.

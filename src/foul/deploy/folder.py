@@ -15,6 +15,7 @@ logs/NAME.log               what each process printed
 """
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,8 +56,13 @@ class FederationFolder:
         """Make the folder; only its owner may look inside.
 
         Raises:
-            UserError: something else is there, or its path is too long for the nodes' sockets.
+            UserError: something else is there, or its path is too long for the nodes' sockets,
+                or has characters that mean something to shells and to Flower.
         """
+        if re.search(r"[\s\"'\\]", str(self.path)):
+            raise UserError(
+                f"{self.path} has spaces, quotes or backslashes", "Choose a plain --dir."
+            )
         for client in clients:
             if len(os.fsencode(self.socket(client))) > SOCKET_PATH_LIMIT:
                 raise UserError(

@@ -18,7 +18,15 @@ from foul.deploy.certificates import (
     write_private,
 )
 from foul.deploy.folder import FederationFolder
-from foul.deploy.plan import EVERYWHERE, LOCAL, Plan, driver_config, plan_server, plan_site
+from foul.deploy.plan import (
+    CONNECTION,
+    EVERYWHERE,
+    LOCAL,
+    Plan,
+    driver_config,
+    plan_server,
+    plan_site,
+)
 from foul.deploy.ports import ports_from
 from foul.errors import UserError
 from foul.runs.atomic import write_text
@@ -74,12 +82,19 @@ def prepare_server(
     write_private(folder.secret, secrets.token_bytes(SECRET_BYTES))
     for client in clients:
         make_node_key(folder.key(client), client)
-    write_text(folder.config, config_to_toml(config))
+    write_text(folder.config, config_to_toml(driven_by(folder, config, clients)))
     plan = plan_server(folder, clients, host, ports, environment or {})
     write_text(folder.home / "config.toml", driver_config(folder, plan))
     # Last: a folder with a plan is complete.
     plan.write(folder.plan)
     return plan
+
+
+def driven_by(folder: FederationFolder, config: Config, clients: Sequence[str]) -> Config:
+    """The configuration of runs on this federation: new ones wait for all clients here."""
+    own = {"home": folder.home, "superlink": CONNECTION}
+    flower = config.flower.model_copy(update=own | ({"clients": tuple(clients)} if clients else {}))
+    return config.model_copy(update={"engine": "flower", "flower": flower})
 
 
 def prepare_site(
@@ -109,7 +124,7 @@ def prepare_site(
     certificate = _certificate(authority)
     (own,) = ports_from(port, [LOCAL])
     folder.create([client])
-    (folder.authority).write_bytes(certificate)
+    folder.authority.write_bytes(certificate)
     make_node_key(folder.key(client), client)
     write_text(folder.config, config_to_toml(config))
     plan = plan_site(folder, client, server, own, data, environment or {})
