@@ -264,6 +264,13 @@ def test_a_store_takes_nothing_from_the_run_folder(
     assert all((out / result["model"]).is_file() for result in listed)
 
 
+def test_divergence_can_be_left_out(tmp_path: Path) -> None:
+    study = study_of(methods=("none", "retrain"), divergence=False)
+    results = run_study(study, tmp_path / "out")
+    assert not any(key.startswith("kl_") for result in results for key in result)
+    assert not list((tmp_path / "out").rglob("pictures.safetensors"))
+
+
 def test_a_single_domain_asks_whom_to_forget(tmp_path: Path) -> None:
     config = tiny(data__domains=["east"], clients__per_domain=2)
     study = study_of(config=config, methods=("none",))

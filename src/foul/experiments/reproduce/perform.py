@@ -12,7 +12,7 @@ from foul.errors import FoulError, UserError
 from foul.experiments.reproduce.plan import Done, Trial, Variant
 from foul.experiments.reproduce.work import branch_work, learning_work, round_work
 from foul.experiments.store import ResultStore, result_key
-from foul.experiments.study import Study, compared, run_study
+from foul.experiments.study import Study, check, compared, run_study
 from foul.federation.observer import Observer, Observers
 from foul.learning.stage import learn
 from foul.runs.folder import RunFolder
@@ -32,6 +32,9 @@ def perform(
         UserError: a trial cannot be run as asked, or every method of a trial failed.
     """
     observer = observer or Observer()
+    for trial in trials:
+        for batch in batches(trial.variants):
+            check(_study(trial, trial.config, batch), observer)
     clock = Clock(observer, seeds * sum(learning_work(t) + branch_work(t) for t in trials))
     both = Observers(observer, clock)
     done = []
@@ -128,6 +131,17 @@ def _perform(trial: Trial, number: int, runs: Path, observer: Observer) -> Done:
     return Done(trial, config.seed, folder, _learned(run) | measured, _compared(results))
 
 
+def _study(trial: Trial, config: Config, batch: Sequence[Variant]) -> Study:
+    return Study(
+        config,
+        trial.forget,
+        [variant.method for variant in batch],
+        options={variant.method: variant.options for variant in batch},
+        keep_going=True,
+        divergence=False,
+    )
+
+
 def _branched(
     trial: Trial,
     config: Config,
@@ -137,16 +151,8 @@ def _branched(
     observer: Observer,
 ) -> list[dict[str, Any]]:
     """The results of some variants for all requests, labelled; one that fails is left out."""
-    study = Study(
-        config,
-        trial.forget,
-        [variant.method for variant in batch],
-        options={variant.method: variant.options for variant in batch},
-        keep_going=True,
-        divergence=False,
-    )
     try:
-        found = run_study(study, folder, observer, store)
+        found = run_study(_study(trial, config, batch), folder, observer, store)
     except FoulError as error:
         observer.on_message(f"failed: {', '.join(v.label for v in batch)}: {error}")
         return []

@@ -1,0 +1,61 @@
+import pytest
+
+from foul.experiments.reproduce.cost import changed, costs, per_round, printed_share, shares
+from foul.experiments.reproduce.methods import variants
+from foul.experiments.reproduce.paper import COSTS
+from foul.experiments.reproduce.rows import Row, rows_of
+from foul.models.summary import ModelSummary, PartSize
+
+from .made_up import REQUEST, done, texts, trial
+
+SIZES = ModelSummary(
+    (
+        PartSize("E", 1_000_000, 4_000_000, True),
+        PartSize("K", 2_000_000, 8_000_000, True),
+        PartSize("V", 1_500_000, 6_000_000, True),
+        PartSize("D", 9_000_000, 36_000_000, False),
+        PartSize("head", 500_000, 2_000_000, True),
+    )
+)
+TRIAL = trial(
+    variants("cpu", ("Retrain", "FedRecovery", "FUSED", "FOUL (1)+(2)", "paper's (1)+(2)"))
+)
+
+
+def rows() -> list[Row]:
+    figures: dict[str, dict[str, float]] = {
+        "Retrain": {"bytes": 100e6, "flops": 1e12, "rounds": 10},
+        "FedRecovery": {"bytes": 0, "flops": 0, "rounds": 0},
+        "FUSED": {"bytes": 20e6, "flops": 1e12, "rounds": 4},
+        "FOUL (1)+(2)": {"bytes": 10e6, "flops": 1e11, "rounds": 5},
+        "paper's (1)+(2)": {"bytes": 40e6, "flops": 1e12, "rounds": 10},
+    }
+    return rows_of(TRIAL, REQUEST, [done(TRIAL, figures)])
+
+
+def test_what_a_method_may_change() -> None:
+    found = {row.label: changed(row, SIZES) for row in rows()}
+    assert found == {
+        "Retrain": 5_000_000,
+        "FedRecovery": None,
+        "FUSED": None,
+        "FOUL (1)+(2)": 2_000_000,
+        "paper's (1)+(2)": 1_500_000,
+    }
+
+
+def test_costs_in_all_and_per_round() -> None:
+    by_label = {line[0]: line[1:] for line in texts(costs(rows(), SIZES))}
+    assert by_label["Retrain"] == ["5.00", "5.00", "10", "100", "10", "1000", "100"]
+    assert by_label["FOUL (1)+(2)"] == ["5.00", "2.00", "5", "10", "2", "100", "20"]
+    assert by_label["FedRecovery"] == ["5.00", "-", "0", "0", "-", "0", "-"]
+    assert costs(rows(), SIZES).lines[3].cells[4].beside == "10 %"
+
+
+def test_shares_of_retrains_round_stand_beside_the_papers() -> None:
+    by_label = {line[0]: line[1:] for line in texts(shares(rows()))}
+    assert by_label["FOUL (1)+(2)"] == ["20.0", "37.5", "20.0", "40.4"]
+    assert by_label["FUSED"] == ["50.0", "2.3", "250.0", "48.4"]
+    assert by_label["FedRecovery"] == ["-", "100.0", "-", "102.6"]
+    assert printed_share(COSTS["NoT"], "flops") == pytest.approx(58.2, abs=0.05)
+    assert per_round(rows()[1], "bytes") is None
