@@ -167,3 +167,18 @@ def test_flower_init_writes_an_app_once(foul: Foul, tmp_path: Path) -> None:
     assert "flwr run" in foul("flower", "init", app).out
     assert (app / "pyproject.toml").is_file()
     assert "is not empty" in foul("flower", "init", app).error()
+
+
+def test_a_certificate_is_renewed_while_nothing_runs(foul: Foul, small: Path, place: Path) -> None:
+    folder = prepared(foul, small, place, "--name", "fl.example.org")
+    before = (folder.certificates / "server.crt").read_bytes()
+    until = foul("federation", "status", "--dir", place, "--json").json["certificate_until"]
+    assert until in foul("federation", "renew", "--dir", place).out
+    assert (folder.certificates / "server.crt").read_bytes() != before
+
+
+def test_a_superlink_that_never_ran_has_nothing_to_purge(
+    foul: Foul, small: Path, place: Path
+) -> None:
+    prepared(foul, small, place)
+    assert "superlink.db is not there" in foul("federation", "purge", "--dir", place).error()

@@ -3,6 +3,7 @@
 import socket
 import ssl
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
 from foul.deploy.certificates import (
+    certificate_names,
     make_authority,
     make_node_key,
     make_server_certificate,
+    renew_server_certificate,
+    valid_until,
     write_private,
 )
 
@@ -71,6 +75,21 @@ def test_another_authority_is_refused(certificates: Path, tmp_path: Path) -> Non
     make_authority(other)
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(certificates, other / "ca.crt", "localhost")
+
+
+def test_a_renewed_certificate_has_the_same_names_and_another_key(certificates: Path) -> None:
+    before = (certificates / "server.key").read_bytes()
+    names = certificate_names(certificates / "server.crt")
+    renew_server_certificate(certificates)
+    assert (certificates / "server.key").read_bytes() != before
+    assert certificate_names(certificates / "server.crt") == names
+    assert {"fl.example.org", "192.0.2.7"} < set(names)
+    assert handshake(certificates, certificates / "ca.crt", "fl.example.org") == "TLSv1.3"
+
+
+def test_certificates_last_for_two_years_and_a_bit(certificates: Path) -> None:
+    left = valid_until(certificates / "server.crt") - datetime.now(UTC)
+    assert left.days in (824, 825)
 
 
 def test_the_server_cannot_sign_for_others(certificates: Path, tmp_path: Path) -> None:

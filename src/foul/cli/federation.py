@@ -13,9 +13,10 @@ import typer
 from rich.console import Console
 
 from foul.cli.arguments import Quiet, split_config
-from foul.cli.output import JSON_OPTION, print_json, print_table
+from foul.cli.output import JSON_OPTION, print_json, print_table, size
 from foul.config import load_config
 from foul.config.load import config_to_toml
+from foul.deploy.certificates import renew_server_certificate, valid_until
 from foul.deploy.clients import choose_clients
 from foul.deploy.commands import nginx_server, shell_commands, systemd_unit
 from foul.deploy.federation import PATIENCE, RunningFederation, Tell
@@ -29,6 +30,7 @@ from foul.deploy.prepare import (
     require_flower,
 )
 from foul.deploy.processes import marked
+from foul.deploy.purge import purge_database
 from foul.deploy.status import describe
 from foul.errors import UserError
 from foul.names import hint
@@ -232,6 +234,25 @@ def down(directory: Folder = DEFAULT) -> None:
 
 
 @app.command()
+def renew(directory: Folder = DEFAULT) -> None:
+    """A new server certificate for the same names; sites notice nothing."""
+    federation = _stopped(directory)
+    renew_server_certificate(federation.folder.certificates)
+    until = valid_until(federation.folder.certificates / "server.crt")
+    typer.echo(f"The server's certificate is valid until {until:%Y-%m-%d}.")
+
+
+@app.command()
+def purge(directory: Folder = DEFAULT) -> None:
+    """Remove the rests of delivered messages from the SuperLink's database.
+
+    Flower deletes messages when they have been fetched, but their bytes stay in the file.
+    """
+    before, after = purge_database(_stopped(directory).folder.database)
+    typer.echo(f"The SuperLink's database: {size(before)}, now {size(after)}.")
+
+
+@app.command()
 def commands(
     directory: Folder = DEFAULT,
     systemd: Annotated[bool, typer.Option("--systemd", help="A unit for systemd instead.")] = False,
@@ -252,6 +273,20 @@ def commands(
 
 def _open(directory: Path) -> RunningFederation:
     return RunningFederation.open(directory)
+
+
+def _stopped(directory: Path) -> RunningFederation:
+    """A server that does not run.
+
+    Raises:
+        UserError: it runs, or is a site.
+    """
+    federation = _open(directory)
+    if federation.address and (federation.supervised or marked(str(federation.folder.path))):
+        raise UserError(
+            f"The federation in {directory} runs", f"foul federation down --dir {directory}"
+        )
+    return federation
 
 
 def _require_same(
@@ -324,7 +359,11 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
         for p in found["processes"]
     ]
     columns = ["process", "state", "pid", "port", "up since", "about"]
-    print_table(f"{found['folder']}: {found['role']}, door {found['door']}", columns, rows)
+    title = (
+        f"{found['folder']}: {found['role']}, door {found['door']}, "
+        f"certificate until {found['certificate_until']}"
+    )
+    print_table(title, columns, rows)
     if found["nodes"]:
         nodes = [[n["client"], n["status"], n["node_id"]] for n in found["nodes"]]
         print_table("Nodes that the SuperLink knows", ["client", "status", "node"], nodes)

@@ -45,7 +45,7 @@ def make_server_certificate(folder: Path, names: Sequence[str]) -> None:
     server.crt and server.key. The loopback names are always among them."""
     authority_key = load_pem_private_key((folder / "ca.key").read_bytes(), None)
     assert isinstance(authority_key, ec.EllipticCurvePrivateKey)
-    authority = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
+    authority = _load(folder / "ca.crt")
     key = ec.generate_private_key(ec.SECP384R1())
     everyone = dict.fromkeys([*names, *LOOPBACK])
     certificate = (
@@ -62,6 +62,29 @@ def make_server_certificate(folder: Path, names: Sequence[str]) -> None:
     )
     write_private(folder / "server.key", _pem(key))
     (folder / "server.crt").write_bytes(certificate.public_bytes(Encoding.PEM))
+
+
+def renew_server_certificate(folder: Path) -> None:
+    """A new key and certificate for the same names, by the same authority."""
+    names = certificate_names(folder / "server.crt")
+    for name in ("server.key", "server.crt"):
+        (folder / name).unlink()
+    make_server_certificate(folder, names)
+
+
+def certificate_names(path: Path) -> list[str]:
+    """The host names and addresses in a certificate."""
+    found = _load(path).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return [str(name.value) for name in found]
+
+
+def valid_until(path: Path) -> datetime.datetime:
+    """When a certificate ends."""
+    return _load(path).not_valid_after_utc
+
+
+def _load(path: Path) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(path.read_bytes())
 
 
 def make_node_key(path: Path, comment: str) -> None:

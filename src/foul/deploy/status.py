@@ -4,6 +4,7 @@ import re
 import time
 from typing import Any
 
+from foul.deploy.certificates import valid_until
 from foul.deploy.federation import RunningFederation
 from foul.deploy.plan import Process
 from foul.deploy.processes import seconds_since
@@ -31,10 +32,17 @@ def describe(federation: RunningFederation) -> dict[str, Any]:
         "role": "server" if federation.is_server else "site",
         "door": federation.plan.door,
         "up": all(p["state"] == "running" for p in processes),
+        "certificate_until": _certificate_until(federation),
         "superlink_answers": answers if federation.is_server else None,
         "processes": processes,
         "nodes": nodes,
     }
+
+
+def _certificate_until(federation: RunningFederation) -> str:
+    """The day on which what nodes trust ends: the server's certificate, at a site the authority."""
+    name = "server.crt" if federation.is_server else "ca.crt"
+    return f"{valid_until(federation.folder.certificates / name):%Y-%m-%d}"
 
 
 def _process(federation: RunningFederation, process: Process, note: Note) -> dict[str, Any]:
