@@ -7,17 +7,17 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from foul.config.schema import Config
-from foul.federation.build import initial_network
+from foul.config.schema import ModelConfig
 from foul.federation.ledger import Cost
-from foul.federation.messages import ClientInfo, Tensors
-from foul.models import DEPLOYED, part_of
+from foul.federation.messages import ClientInfo
+from foul.models import DEPLOYED, build_network
 from foul.unlearning.controls import Continue, Retrain
 from foul.unlearning.fats import Fats
 from foul.unlearning.fedrecovery import FedRecovery
 from foul.unlearning.ffmu import Ffmu, FfmuAdapted
 from foul.unlearning.foul import Foul
 from foul.unlearning.foul.radius import POINTS
+from foul.unlearning.foul.standin import stand_in_model
 from foul.unlearning.method import Method
 from foul.unlearning.not_ import NoT
 from foul.unlearning.request import ForgetRequest
@@ -59,18 +59,17 @@ class Network:
     """Of V and the head."""
     features: int
     """Numbers that E and K put out for one image."""
+    classes: int
+    image_size: int
 
     @property
     def flops(self) -> int:
         return self.frozen_flops + self.scope_flops
 
     @classmethod
-    def of(cls, config: Config, classes: int, image_size: int, tensors: Tensors) -> "Network":
-        """The network of this configuration."""
-        bare = config.model_copy(
-            update={"model": config.model.model_copy(update={"weights": None})}
-        )
-        net = initial_network(bare, classes, image_size).eval()
+    def of(cls, model: ModelConfig, classes: int, image_size: int) -> "Network":
+        """The network that this configuration describes."""
+        net = build_network(model, classes, image_size, seed=0).eval()
         image = torch.zeros(1, 3, image_size, image_size)
         with torch.no_grad(), FlopCounterMode(display=False) as frozen:
             extracted = net.E(image)
@@ -78,11 +77,13 @@ class Network:
         with torch.no_grad(), FlopCounterMode(display=False) as scope:
             net.joint_logits(z_k, net.V(extracted))
         return cls(
-            _numbers(tensors, DEPLOYED),
-            _numbers(tensors, ("V", "head")),
+            sum(tensor.numel() for tensor in net.part_state(DEPLOYED).values()),
+            sum(tensor.numel() for tensor in net.part_state(("V", "head")).values()),
             frozen.get_total_flops(),
             scope.get_total_flops(),
             extracted.numel() + z_k.numel(),
+            classes,
+            image_size,
         )
 
 
@@ -110,7 +111,9 @@ class Estimator:
             return self._foul(method, rounds)
         if isinstance(method, Retrain | Continue | NoT):
             return self._told(rounds, self._learning(rounds, self._request.retain), 0, 1.5)
-        if isinstance(method, Fats | Ffmu | FfmuAdapted):
+        if isinstance(method, Fats):
+            return self._fats(method)
+        if isinstance(method, Ffmu | FfmuAdapted):
             return self._own_learning(method, rounds)
         return self._published(method, rounds)
 
@@ -173,6 +176,18 @@ class Estimator:
         cost += self._training(again, self._request.retain, epochs)
         return self._told(self._learned_rounds + again, cost, 0, 5.0)
 
+    def _fats(self, method: Fats) -> Estimate:
+        """Rounds over a few draws: all of them to learn, about all of them again."""
+        options, rounds = method.options, 2 * self._learned_rounds
+        everyone = (*self._request.retain, *self._request.forget)
+        drawn = len(everyone) * (1 - (1 - 1 / len(everyone)) ** options.draws)
+        samples = sum(min(options.batch_size, _train(client)) for client in everyone)
+        mean = options.steps * samples / len(everyone)
+        network = self._network
+        size = int(rounds * drawn * 4 * network.deployed)
+        flops = int(rounds * drawn * mean * TRAINING * network.flops)
+        return self._told(rounds, Cost(size, size, flops, 0, flops / self._speed), 0, 3.0)
+
     def _foul(self, method: Foul, rounds: int) -> Estimate:
         """Frozen parts once, then rounds of V and the head in few bits."""
         options, network, request = method.options, self._network, self._request
@@ -203,21 +218,21 @@ class Estimator:
             flops += int(rounds * (len(POINTS) * tried + own) * network.scope_flops)
         cost = Cost(down, up, flops, 0, flops / self._speed)
         if _whole_domains(request) and options.controlled:
-            cost += self._stand_in(method)
+            cost += self._stand_in(method, rounds)
         return self._told(rounds, cost, 4 * seen * network.features, 3.0)
 
-    def _stand_in(self, method: Foul) -> Cost:
-        """A small network that the retain clients learn, to know where to stop."""
-        options = method.options
-        share = options.standin_width**2
-        cost = self._training(options.standin_rounds, self._request.retain, options.standin_epochs)
-        return Cost(
-            int(share * cost.bytes_down / 2),
-            int(share * cost.bytes_up / 2),
-            int(share * cost.flops_client),
-            0,
-            share * cost.seconds,
-        )
+    def _stand_in(self, method: Foul, rounds: int) -> Cost:
+        """A small network that the retain clients learn, to know where to stop; in 16 bits."""
+        options, own, retain = method.options, self._network, self._request.retain
+        model = stand_in_model(options)
+        small = Network.of(model, own.classes, own.image_size)
+        times = min(rounds, options.standin_rounds)
+        samples = sum(_train(client) for client in retain)
+        size = 2 * small.deployed * times * len(retain)
+        # It is scored up to three times, by everybody.
+        scored = 2 * small.deployed * min(3, times) * (len(retain) + len(self._request.forget))
+        flops = int(times * options.standin_epochs * samples * TRAINING * small.flops)
+        return Cost(size + scored, size, flops, 0, flops / self._speed)
 
     def _told(self, rounds: int, cost: Cost, kept: int, within: float) -> Estimate:
         minutes = cost.seconds / self._side_by_side / 60
@@ -234,7 +249,3 @@ def _whole_domains(request: ForgetRequest) -> bool:
     """Whether a domain is forgotten of which nobody stays."""
     stay = {client.domain for client in request.retain}
     return any(client.domain not in stay for client in request.forget)
-
-
-def _numbers(tensors: Tensors, parts: Sequence[str]) -> int:
-    return sum(tensor.numel() for name, tensor in tensors.items() if part_of(name) in parts)

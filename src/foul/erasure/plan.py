@@ -69,11 +69,9 @@ class Planner:
         self.policy = load_policy(store.path)
         self._config = store.folder.config()
         facts = store.folder.facts()
-        tensors, numbers = store.folder.load_model("learned")
-        self._rounds = numbers["round"]
-        self._network = Network.of(
-            self._config, len(facts["classes"]), facts["image_size"], tensors
-        )
+        self._rounds = store.folder.load_model("learned")[1]["round"]
+        classes, image_size = len(facts["classes"]), facts["image_size"]
+        self._network = Network.of(self._config.model, classes, image_size)
 
     def offers(self, clients: Sequence[str], departed: bool) -> list[Offer]:
         """Every method that erases, the usable ones first, cheapest first."""
@@ -158,10 +156,8 @@ def _no_dearer(one: Offer, other: Offer) -> bool:
     """In traffic and in time."""
     if one.estimate is None or other.estimate is None:
         return False
-    return (
-        one.estimate.bytes <= other.estimate.bytes
-        and one.estimate.seconds <= other.estimate.seconds
-    )
+    less = one.estimate.bytes <= other.estimate.bytes
+    return less and one.estimate.seconds <= other.estimate.seconds
 
 
 def plan_request(store: Store, number: int) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from foul.config.schema import Config
 from foul.erasure.fingerprint import fingerprint
-from foul.erasure.run import summarise
+from foul.erasure.run import federation_of, summarise
 from foul.erasure.state import State, Version
 from foul.erasure.store import Store
 from foul.errors import UserError
-from foul.federation.build import Setting, opened
+from foul.federation.build import Setting
 from foul.federation.ledger import Ledger
 from foul.federation.messages import join_groups, take_group
 from foul.federation.observer import Observer
@@ -19,7 +20,11 @@ STAGE = "relearning"
 
 
 def relearn(
-    store: Store, rounds: int = 5, rate: float = RATE, observer: Observer | None = None
+    store: Store,
+    rounds: int = 5,
+    rate: float = RATE,
+    observer: Observer | None = None,
+    config: Config | None = None,
 ) -> Version:
     """Train the model in service for some more rounds; the result takes its place.
 
@@ -27,12 +32,13 @@ def relearn(
 
     Args:
         rate: local rates as a share of those of the learning stage.
+        config: the run's configuration with other settings of the machine (device, engine).
 
     Raises:
         UserError: an erasure is under way.
         QuorumError: too few clients answered; complete rounds are saved.
     """
-    observer = observer or Observer()
+    observer, config = observer or Observer(), config or store.folder.config()
     with store.serving():
         state = store.sync()
         if state.unfinished:
@@ -40,8 +46,7 @@ def relearn(
                 f"Job {state.unfinished.number} was interrupted and comes first",
                 f"Go on with it: foul erase run {store.folder.path}",
             )
-        config, erased = store.folder.config(), state.erased
-        with opened(config, observer, store.folder.path / "features", without=erased) as setting:
+        with federation_of(store, state, (), config, observer) as setting:
             return _Relearning(store, state, setting, observer).run(rounds, rate)
 
 

@@ -5,18 +5,19 @@ next call goes on with the job. Until the model is replaced, which is one rename
 service; from the moment the evidence is accepted, its clients take part in nothing any more.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from typing import Any
 
+from foul.config.schema import Config
 from foul.erasure import purge, statements
 from foul.erasure.evidence import judge, measure
 from foul.erasure.fingerprint import fingerprint
 from foul.erasure.plan import Offer, Planner, cheaper_together, forget_request
 from foul.erasure.policy import Accept, Purge
-from foul.erasure.receipts import Statement, issue_receipt
-from foul.erasure.requests import find_request
+from foul.erasure.receipts import Statement, issue_receipt, require_signing
+from foul.erasure.requests import find_request, infos
 from foul.erasure.state import WAITING, Job, Request, State
 from foul.erasure.store import Store
 from foul.errors import UserError
@@ -35,6 +36,8 @@ _TOLD = (
     *("seconds", "wall_seconds", "disk", "stopped", "options"),
 )
 """What the ledger keeps of a method's result."""
+_CURVE = ("round", "forget_train", "validation_accuracy")
+"""And of each of its rounds."""
 
 
 def run(
@@ -43,6 +46,7 @@ def run(
     method: str | None = None,
     options: Sequence[str] = (),
     observer: Observer | None = None,
+    config: Config | None = None,
 ) -> list[Job]:
     """Serve requests; first of all a job that was interrupted.
 
@@ -50,15 +54,17 @@ def run(
         numbers: these requests, together. None: all that wait, together where that is cheaper.
         method: default: what the plan recommends.
         options: options of the method, as `key=value`.
+        config: the run's configuration with other settings of the machine (device, engine).
 
     Raises:
         UserError: a request cannot be served as asked; the old model stays in service.
         QuorumError: too few clients answered; the same call goes on.
         MachineError: the disk is full, or the purge left something behind; the same call goes on.
     """
-    observer = observer or Observer()
+    observer, config = observer or Observer(), config or store.folder.config()
     done: list[Job] = []
     with store.serving():
+        require_signing(store.path)
         state = store.sync()
         issue_missing(store, state)
         interrupted = state.unfinished
@@ -66,11 +72,11 @@ def run(
             _give_up(store, interrupted, f"given up for {method}")
         elif interrupted:
             observer.on_message(f"Going on with job {interrupted.number}, which was interrupted")
-            done.append(Service(store, interrupted, observer).run())
+            done.append(Service(store, interrupted, observer, config).run())
         served = {number for job in done for number in job.requests}
         wanted = [number for number in numbers if number not in served]
         while job := _next_job(store, wanted if numbers else None, method, options):
-            done.append(Service(store, job, observer).run())
+            done.append(Service(store, job, observer, config).run())
             wanted = []
             if numbers:
                 break
@@ -98,8 +104,10 @@ def _next_job(
     clients = _union(state, chosen)
     covered = [
         request
-        for request in state.waiting()
-        if request not in chosen and set(state.clients_of(request)) <= set(clients)
+        for request in state.requests.values()
+        if request.state in WAITING
+        and request not in chosen
+        and set(state.clients_of(request)) <= set(clients)
     ]
     number = len(state.jobs) + 1
     body: dict[str, Any] = {
@@ -183,9 +191,9 @@ def _give_up(store: Store, job: Job, why: str) -> None:
 class Service:
     """One job, from wherever it stands to its end."""
 
-    def __init__(self, store: Store, job: Job, observer: Observer) -> None:
+    def __init__(self, store: Store, job: Job, observer: Observer, config: Config) -> None:
         self._store, self._folder, self._observer = store, store.folder, observer
-        self._config = store.folder.config()
+        self._config = config
         self.job = job
         self._open = ExitStack()
 
@@ -207,10 +215,9 @@ class Service:
     @cached_property
     def _setting(self) -> Setting:
         """The federation with the job's clients still in it: they are asked a last time."""
-        erased = self._store.state().erased.keys() - set(self.job.clients)
-        features = self._folder.path / "features"
+        state = self._store.state()
         return self._open.enter_context(
-            opened(self._config, self._observer, features, without=erased)
+            federation_of(self._store, state, self.job.clients, self._config, self._observer)
         )
 
     @property
@@ -226,6 +233,7 @@ class Service:
             job.options,
             self._observer,
             setting=self._setting,
+            config=self._config,
         )
         tensors, _ = load_tensors(self._folder.path / result["model"])
         self._store.append(
@@ -234,7 +242,12 @@ class Service:
                 "job": job.number,
                 "model": fingerprint(tensors),
                 "file": result["model"],
-                "result": {key: result.get(key) for key in _TOLD},
+                "result": {
+                    **{key: result.get(key) for key in _TOLD},
+                    "curve": [
+                        {key: record.get(key) for key in _CURVE} for record in result["records"]
+                    ],
+                },
             },
         )
 
@@ -320,7 +333,7 @@ class Service:
         job = self.job
         self._store.sync()
         retained = self._retained()
-        purge.prepare(self._store, job)
+        purge.prepare(self._store, job, self._config)
         old, numbers = self._folder.load_model("learned")
         new = old
         if fingerprint(old) != job.model:
@@ -358,6 +371,16 @@ class Service:
 
     def _issue(self, request: int, statement: Statement) -> None:
         issue(self._store, request, statement)
+
+
+def federation_of(
+    store: Store, state: State, clients: Collection[str], config: Config, observer: Observer
+) -> AbstractContextManager[Setting]:
+    """The federation without its erased clients, but for these, who are asked a last time."""
+    erased = state.erased.keys() - set(clients)
+    known = infos([client for client in state.clients.values() if client.id not in erased])
+    features = store.folder.path / "features"
+    return opened(config, observer, features, without=erased, known=known)
 
 
 def issue(store: Store, request: int | None, statement: Statement) -> None:

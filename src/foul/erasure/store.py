@@ -22,7 +22,7 @@ from foul.erasure.ledger import Body, Entry, Ledger
 from foul.erasure.participation import participation
 from foul.erasure.state import State, fold
 from foul.errors import UserError
-from foul.runs.atomic import not_written
+from foul.runs.atomic import not_written, remove_leftovers
 from foul.runs.folder import RunFolder
 
 
@@ -100,6 +100,7 @@ class Store:
                     f"Another process is serving erasures of {self.folder.path}",
                     "Wait for it to end; requests can be filed meanwhile.",
                 ) from None
+            remove_leftovers(self.path)
             yield
 
     def service_hash(self) -> str:

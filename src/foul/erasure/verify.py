@@ -2,15 +2,16 @@
 
 from typing import Any
 
+from foul.config.schema import Config
 from foul.erasure.evidence import Figures, judge, measure
 from foul.erasure.fingerprint import fingerprint
 from foul.erasure.policy import load_policy
 from foul.erasure.requests import find_request
-from foul.erasure.run import discard_model
+from foul.erasure.run import discard_model, federation_of
 from foul.erasure.state import Request, State
 from foul.erasure.store import Store
 from foul.errors import UserError
-from foul.federation.build import Setting, opened
+from foul.federation.build import Setting
 from foul.federation.observer import Observer
 from foul.runs.checkpoint import load_tensors
 from foul.unlearning.request import ForgetRequest
@@ -18,7 +19,11 @@ from foul.unlearning.stage import unlearn
 
 
 def verify(
-    store: Store, number: int, with_retrain: bool = False, observer: Observer | None = None
+    store: Store,
+    number: int,
+    with_retrain: bool = False,
+    observer: Observer | None = None,
+    config: Config | None = None,
 ) -> dict[str, Any]:
     """Measure the model in service with respect to a request that was served.
 
@@ -27,18 +32,16 @@ def verify(
 
     Args:
         with_retrain: also retrain without them, for comparison; what is made for it is removed.
+        config: the run's configuration with other settings of the machine (device, engine).
 
     Raises:
         UserError: there is no such request, it was not served, or its clients were readmitted.
     """
-    observer = observer or Observer()
+    observer, config = observer or Observer(), config or store.folder.config()
     with store.serving():
         state = store.sync()
         request = _served(state, number)
-        config = store.folder.config()
-        left_out = state.erased.keys() - set(request.clients)
-        features = store.folder.path / "features"
-        with opened(config, observer, features, without=left_out) as setting:
+        with federation_of(store, state, request.clients, config, observer) as setting:
             told = _measured(store, state, request, setting)
             if with_retrain:
                 told["retrain"] = _retrained(store, request, setting, observer)

@@ -16,7 +16,7 @@ from foul.errors import FoulError, UserError
 from foul.flower.connect import serving
 from foul.flower.job import Job, Outcome
 
-VERBS = ("learn", "unlearn", "run", "compare", "evaluate")
+VERBS = ("learn", "unlearn", "run", "compare", "evaluate", "erase")
 """Commands that ask clients."""
 
 app = ServerApp()

@@ -54,6 +54,13 @@ def on_the_line(forget: Counts, retain: Counts, learned: Counts, slope: float) -
     return 1 / (1 + math.exp(-(forget.logit + slope * gain)))
 
 
+def stand_in_model(options: FoulOptions) -> ModelConfig:
+    """Its make: small, whatever the learned model is."""
+    return ModelConfig(
+        backbone="small", norm="group", width=options.standin_width, decoder_channels=4
+    )
+
+
 class StandIn:
     """The stand-in of a case: its make, its rounds and its scores. Its state is in tensors.
 
@@ -62,9 +69,7 @@ class StandIn:
 
     def __init__(self, case: Case, options: FoulOptions, log: RoundLog | None = None) -> None:
         self._case, self._options, self._log = case, options, log or RoundLog()
-        self.model = ModelConfig(
-            backbone="small", norm="group", width=options.standin_width, decoder_channels=4
-        )
+        self.model = stand_in_model(options)
         self._learning = LearningConfig(
             objective="supervised",
             rounds=options.standin_rounds,

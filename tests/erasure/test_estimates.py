@@ -1,0 +1,62 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from foul.erasure.plan import Planner, forget_request
+from foul.erasure.store import Store
+from foul.federation.ledger import Ledger
+from foul.runs.checkpoint import load_tensors
+from foul.unlearning.methods import METHODS
+from foul.unlearning.stage import unlearn
+
+OPTIONS: dict[str, Sequence[str]] = {
+    # Rounds that are surely taken: FOUL would stop when nothing is left to forget.
+    "foul": ["rounds=2", "delta=1", "extra=0"],
+    "not": ["rounds=2"],
+    "fedosd": ["unlearning_rounds=1", "recovery_rounds=1"],
+    "mode": ["degradation_rounds=1", "guidance_rounds=1"],
+    "fedcdp": ["recovery_rounds=1"],
+    "fused": ["adapter_rounds=1"],
+    "ffmu-adapted": ["rounds=1"],
+}
+METHODS_TO_TRY = [
+    name for name, entry in METHODS.items() if not entry.note and name not in ("none", "continue")
+]
+
+
+@pytest.mark.parametrize("method", METHODS_TO_TRY)
+@pytest.mark.parametrize("clients", [["north-1"], ["north-0", "north-1", "north-2"]])
+def test_bytes_and_flops_are_within_the_stated_factor(
+    store: Store, method: str, clients: list[str]
+) -> None:
+    state, options = store.state(), OPTIONS.get(method, [])
+    request = forget_request(state, clients)
+    offer = Planner(store, state).offer(method, options, request, departed=False)
+    if offer.estimate is None:
+        assert method == "fedrecovery"
+        return
+    result = unlearn(store.folder.path, f"client:{','.join(clients)}", method, options)
+    spent_bytes, spent_flops = result["bytes"], result["flops"]
+    if METHODS[method].method(METHODS[method].options).needs.own_learning:
+        own = learning_stage(store.folder.path)
+        spent_bytes, spent_flops = spent_bytes + own[0], spent_flops + own[1]
+    factor = offer.estimate.within
+    for expected, spent in (
+        (offer.estimate.bytes, spent_bytes),
+        (offer.estimate.flops, spent_flops),
+    ):
+        assert spent / factor <= expected <= spent * factor or expected == spent == 0, (
+            expected,
+            spent,
+        )
+    assert offer.estimate.seconds >= 0
+
+
+def learning_stage(run: Path) -> tuple[int, int]:
+    """Bytes and FLOPs of a method's own learning stage."""
+
+    file = next((run / "unlearning").glob("*-learning.safetensors"))
+    ledger = Ledger(load_tensors(file)[1]["ledger"])
+    cost = ledger.total(file.stem)
+    return cost.bytes, cost.flops
