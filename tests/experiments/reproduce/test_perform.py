@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,16 @@ def test_a_method_with_two_sets_of_options_is_in_two_studies() -> None:
     labels = [[variant.label for variant in batch] for batch in batches(VARIANTS)]
     assert labels == [["learned", "Retrain", "wide"], ["narrow"]]
     assert batches(()) == []
+
+
+def test_no_foul_finds_what_another_has_cached(tmp_path: Path) -> None:
+    paper = ("rounds=1", "epochs=1")
+    two = (Variant("paper's", "foul-paper", paper), Variant("printed", "foul-printed", paper))
+    assert len(batches(two)) == 2
+    [done] = perform([replace(TRIAL, variants=two)], 1, tmp_path)
+    first, second = (result["flops_client"] for result in done.results)
+    assert first == second > 0
+    assert not (done.run / "features").exists()
 
 
 def test_variants_branch_from_one_model_and_a_killed_run_goes_on(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Run the trials of an experiment: learn once per seed, branch, keep every result."""
 
 import json
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
@@ -16,6 +17,8 @@ from foul.experiments.study import Study, check, compared, run_study
 from foul.federation.observer import Observer, Observers
 from foul.learning.stage import learn
 from foul.runs.folder import RunFolder
+from foul.unlearning.foul import Foul
+from foul.unlearning.methods import METHODS
 
 _MACHINE = {"seed", "device", "workers", "threads", "tensorboard"}
 
@@ -34,7 +37,7 @@ def perform(
     observer = observer or Observer()
     for trial in trials:
         for batch in batches(trial.variants):
-            check(_study(trial, trial.config, batch), observer)
+            check(_study(trial.config, trial.forget, batch), observer)
     clock = Clock(observer, seeds * sum(learning_work(t) + branch_work(t) for t in trials))
     both = Observers(observer, clock)
     done = []
@@ -101,16 +104,21 @@ def run_place(config: Config, runs: Path) -> Path:
 
 
 def batches(variants: Sequence[Variant]) -> list[list[Variant]]:
-    """The variants in studies: in each, a method has one set of options."""
+    """The variants in studies: in each, a method has one set of options, and there is one FOUL, so
+    that none finds the outputs of frozen parts that another has paid for."""
     found: list[list[Variant]] = []
     for variant in variants:
         for batch in found:
-            if all(other.method != variant.method for other in batch):
+            if all(_kind(other) != _kind(variant) for other in batch):
                 batch.append(variant)
                 break
         else:
             found.append([variant])
     return found
+
+
+def _kind(variant: Variant) -> str:
+    return "foul" if METHODS[variant.method].method is Foul else variant.method
 
 
 def _perform(trial: Trial, number: int, runs: Path, observer: Observer) -> Done:
@@ -121,8 +129,12 @@ def _perform(trial: Trial, number: int, runs: Path, observer: Observer) -> Done:
     run = learn(config, folder, resume=started, observer=observer)
     store = ResultStore(place / "store.json")
     results: list[dict[str, Any]] = []
-    for batch in batches(trial.variants):
-        results += _branched(trial, config, batch, folder, store, observer)
+    for request in trial.forget:
+        for batch in batches(trial.variants):
+            study = _study(config, (request,), batch)
+            results += _branched(study, batch, folder, store, observer)
+            # What is cached now belongs to these variants: the next pay for their own.
+            shutil.rmtree(folder / "features", ignore_errors=True)
     if trial.variants and not results:
         raise UserError(f"Every method failed on {trial.label}; see above")
     measured = {
@@ -131,10 +143,10 @@ def _perform(trial: Trial, number: int, runs: Path, observer: Observer) -> Done:
     return Done(trial, config.seed, folder, _learned(run) | measured, _compared(results))
 
 
-def _study(trial: Trial, config: Config, batch: Sequence[Variant]) -> Study:
+def _study(config: Config, forget: Sequence[str], batch: Sequence[Variant]) -> Study:
     return Study(
         config,
-        trial.forget,
+        forget,
         [variant.method for variant in batch],
         options={variant.method: variant.options for variant in batch},
         keep_going=True,
@@ -143,16 +155,15 @@ def _study(trial: Trial, config: Config, batch: Sequence[Variant]) -> Study:
 
 
 def _branched(
-    trial: Trial,
-    config: Config,
+    study: Study,
     batch: Sequence[Variant],
     folder: Path,
     store: ResultStore,
     observer: Observer,
 ) -> list[dict[str, Any]]:
-    """The results of some variants for all requests, labelled; one that fails is left out."""
+    """The results of some variants, labelled; one that fails is left out."""
     try:
-        found = run_study(_study(trial, config, batch), folder, observer, store)
+        found = run_study(study, folder, observer, store)
     except FoulError as error:
         observer.on_message(f"failed: {', '.join(v.label for v in batch)}: {error}")
         return []
