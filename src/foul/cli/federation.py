@@ -16,7 +16,7 @@ from foul.cli.arguments import Quiet, split_config
 from foul.cli.output import JSON_OPTION, print_json, print_table, size
 from foul.config import load_config
 from foul.config.load import config_to_toml
-from foul.deploy.certificates import renew_server_certificate, valid_until
+from foul.deploy.certificates import certificate_names, renew_server_certificate, valid_until
 from foul.deploy.clients import choose_clients
 from foul.deploy.commands import nginx_server, shell_commands, systemd_unit
 from foul.deploy.federation import PATIENCE, RunningFederation, Tell
@@ -338,16 +338,25 @@ def _teller(quiet: bool) -> Tell:
 
 def _next_steps(federation: RunningFederation) -> str:
     path, port = federation.folder.path, federation.ports["proxy"]
-    return f"""
-Use it:   foul learn {federation.folder.config} --out runs/flower
-          foul unlearn runs/flower --forget client:ID
-Stop it:  foul federation down --dir {path}
-
-The same on real machines (docs/deploy.md):
-  server  foul federation up CONFIG --clients 0 --host 0.0.0.0 --name SERVER --dir server
-  site    foul federation join SERVER:{port} CONFIG --client ID --data FOLDER --ca ca.crt
-  server  foul federation register ID ID.pub --dir server
-Every process as a command: foul federation commands --dir {path}"""
+    trial = bool(federation.plan.clients)
+    server = "server" if trial else str(path)
+    name = certificate_names(federation.folder.certificates / "server.crt")[0]
+    lines = [
+        "",
+        f"Use it:   foul learn {federation.folder.config} --out runs/flower",
+        "          foul unlearn runs/flower --forget client:ID",
+        f"Stop it:  foul federation down --dir {path}",
+        "",
+        "On other machines (docs/deploy.md); sites need a copy of the server's certs/ca.crt:",
+        f"  site    foul federation join {'SERVER' if trial else name}:{port} CONFIG --client ID"
+        " --data FOLDER --ca ca.crt",
+        f"  server  foul federation register ID ID.pub --dir {server}",
+        f"Every process as a command: foul federation commands --dir {path}",
+    ]
+    if trial:
+        up = "up CONFIG --clients 0 --host 0.0.0.0 --name SERVER --dir server"
+        lines.insert(6, f"  server  foul federation {up}")
+    return "\n".join(lines)
 
 
 def _show(found: dict[str, Any], as_json: bool) -> None:

@@ -154,17 +154,18 @@ class RunningFederation:
             MachineError: something does not start; the end of its log is in the error. What this
                 call started is stopped again.
         """
-        deadline = time.monotonic() + patience
+        before = {name: note.restarts for name, note in self.notes().items() if note.alive}
+        watch = _Watch(tell, time.monotonic() + patience, before)
         launched = not self.supervised
         if launched:
             self._require_free_ports()
             self._launch()
         try:
             if self.is_server:
-                self._bring_up(tell, deadline)
-            self._bring_workers_up(tell, deadline)
+                self._bring_up(watch)
+            self._bring_workers_up(watch)
             if self.is_server:
-                self._bring_online(tell, deadline)
+                self._gather(self._arrived, "nodes online", "supernode", watch)
         except BaseException:
             if launched:
                 self.stop()
@@ -218,29 +219,24 @@ class RunningFederation:
             raise self._broken("supervisor", "does not start")
         _wait(lambda: self.supervised, 30, lambda: self._broken("supervisor", "does not start"))
 
-    def _bring_up(self, tell: Tell, deadline: float) -> None:
+    def _bring_up(self, watch: "_Watch") -> None:
         """Wait for the SuperLink; make it know the keys of the nodes here."""
-        tell("SuperLink: starting")
-        self._await(self.control.healthy, deadline, lambda: "superlink")
+        watch.tell("SuperLink: starting")
+        self._await(self.control.healthy, lambda: "superlink", watch)
         known = {node.name: node.id for node in self.control.nodes() if node.registered}
         for client in self.plan.clients:
             public = self.folder.key(client).with_suffix(".pub")
             number = known.get(client) or self.control.register(public, client)
             write_text(self.folder.registration(client), f'{{"node_id": {number}}}\n')
-        tell("SuperLink: up")
+        watch.tell("SuperLink: up")
 
-    def _bring_workers_up(self, tell: Tell, deadline: float) -> None:
+    def _bring_workers_up(self, watch: "_Watch") -> None:
         def ready() -> set[str]:
             return {client for client in self.plan.clients if self.listens(client)}
 
-        self._gather(ready, "workers ready", "worker", tell, deadline)
+        self._gather(ready, "workers ready", "worker", watch)
 
-    def _bring_online(self, tell: Tell, deadline: float) -> None:
-        self._gather(self._arrived, "nodes online", "supernode", tell, deadline)
-
-    def _gather(
-        self, here: Callable[[], set[str]], what: str, kind: str, tell: Tell, deadline: float
-    ) -> None:
+    def _gather(self, here: Callable[[], set[str]], what: str, kind: str, watch: "_Watch") -> None:
         """Wait until all clients are here; tell when their number changes."""
         wanted, shown = set(self.plan.clients), -1
 
@@ -248,11 +244,11 @@ class RunningFederation:
             nonlocal shown
             count = len(wanted & here())
             if count != shown and wanted:
-                tell(f"{what}: {count} of {len(wanted)}")
+                watch.tell(f"{what}: {count} of {len(wanted)}")
                 shown = count
             return count == len(wanted)
 
-        self._await(complete, deadline, lambda: f"{kind}-{min(wanted - here())}")
+        self._await(complete, lambda: f"{kind}-{min(wanted - here(), default='?')}", watch)
 
     def _arrived(self) -> set[str]:
         """Clients whose node has joined since it was started. For a minute after a node was
@@ -267,7 +263,7 @@ class RunningFederation:
         return arrived
 
     def _await(
-        self, condition: Callable[[], bool], deadline: float, late: Callable[[], str]
+        self, condition: Callable[[], bool], late: Callable[[], str], watch: "_Watch"
     ) -> None:
         """Wait for a condition while no process gives up.
 
@@ -276,9 +272,10 @@ class RunningFederation:
         """
         while not condition():
             for name, note in self.notes().items():
-                if note.restarts >= TRIES and not name.startswith("supernode-"):
-                    raise self._broken(name, f"ended {note.restarts} times")
-            if time.monotonic() > deadline:
+                ends = note.restarts - watch.restarts.get(name, 0)
+                if ends >= TRIES and not name.startswith("supernode-"):
+                    raise self._broken(name, f"ended {ends} times")
+            if time.monotonic() > watch.deadline:
                 raise self._broken(late(), "is not ready in time")
             time.sleep(0.3)
 
@@ -286,6 +283,16 @@ class RunningFederation:
         lines = self.log(name).splitlines()[-LOG_TAIL:]
         tail = "\n".join(f"  {line}" for line in lines) or "  (empty)"
         return MachineError(f"{name} {what}. The end of {self.folder.log(name)}:\n{tail}\n")
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """While a federation starts: whom to tell, until when, and how often each process had ended
+    before."""
+
+    tell: Tell
+    deadline: float
+    restarts: Mapping[str, int]
 
 
 def _wait(condition: Callable[[], bool], timeout: float, error: Callable[[], Exception]) -> None:
