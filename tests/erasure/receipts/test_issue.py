@@ -121,7 +121,16 @@ def test_a_new_key_is_named_by_the_old_one(tmp_path: Path) -> None:
     assert check_receipt(tmp_path / "receipts").ok
 
 
-@pytest.mark.parametrize("steps", range(7))
+def test_a_new_key_answers_for_the_chain_at_once(tmp_path: Path) -> None:
+    issue_receipt(tmp_path, withdrawal(1))
+    old = next((tmp_path / "keys").glob("*.pub.pem"))
+    rotate_key(tmp_path)
+    (new,) = (file for file in (tmp_path / "keys").glob("*.pub.pem") if file != old)
+    for key in (old, new):
+        assert check_receipt(tmp_path / "receipts", key).ok
+
+
+@pytest.mark.parametrize("steps", range(8))
 def test_a_rotation_that_was_killed_is_finished_or_was_never_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:

@@ -55,6 +55,9 @@ class Chain:
     problems: list[str] = field(default_factory=list)
     head_behind: bool = False
     """The newest receipt was written, the head not yet: the writer was stopped in between."""
+    keys: set[str] = field(default_factory=set)
+    """Those that signed a receipt or the head. Each answers for the whole chain: what comes before
+    its signature is in the hashes, what comes after was signed by it or by a key that it named."""
 
 
 def receipt_file(folder: Path, number: int) -> Path:
@@ -94,6 +97,7 @@ def read_chain(folder: Path) -> Chain:
             chain.problems.append(f"{file.name} is receipt {link.number}, not {number}")
             continue
         chain.links.append(link)
+        chain.keys.add(link.content["key"])
         wrong = page_problem(link)
         if wrong:
             chain.problems.append(wrong)
@@ -168,9 +172,10 @@ def _check_head(folder: Path, chain: Chain) -> None:
             f"{HEAD} tells of {head['number']} receipts, the last one here is number"
             f" {last.number if last else 0}: receipts were removed"
         )
-    elif told.sha256 != head["sha256"] or told.content["key"] != head["key"]:
+    elif told.sha256 != head["sha256"] or head["key"] not in (told.content["key"], told.next_key):
         chain.problems.append(f"{HEAD} does not belong to the receipts of this folder")
     elif last and head["number"] < last.number - 1:
         chain.problems.append(f"{HEAD} is older than the receipts of this folder")
     else:
         chain.head_behind = told is not last
+        chain.keys.add(head["key"])

@@ -101,8 +101,7 @@ def _check_folder(path: Path, wanted: str) -> Verdict:
     key = chain.links[-1].content["key"] if chain.links else ""
     findings = list(_chain_findings(chain))
     if wanted:
-        signed = any(link.content["key"] == wanted for link in chain.links)
-        findings.append(_key_finding(signed, wanted, key))
+        findings.append(_key_finding(wanted in chain.keys, wanted, key))
     return Verdict(path, tuple(findings), key, bool(wanted), {})
 
 
@@ -112,18 +111,19 @@ def _page(link: Link) -> Finding:
 
 
 def _key(link: Link, wanted: str, chain: Chain | None) -> Iterator[Finding]:
-    """Whether the given key answers for the receipt: it signed it, or it signed another receipt of
-    the same chain. What comes before that one is in its hash; what comes after it was signed by the
-    same key or by one that it named."""
+    """Whether the given key answers for the receipt: it signed it, or the chain that it is in."""
     if not wanted:
         return
     signed = link.content["key"] == wanted
-    if not signed and chain and not chain.problems:
-        there = any(other.sha256 == link.sha256 for other in chain.links)
-        if there and any(other.content["key"] == wanted for other in chain.links):
-            yield Finding("key", True, "the given key signed other receipts of the same chain")
-            return
-    yield _key_finding(signed, wanted, link.content["key"])
+    if not signed and chain and _answers(wanted, chain, link):
+        yield Finding("key", True, "the given key answers for the chain that it is in")
+    else:
+        yield _key_finding(signed, wanted, link.content["key"])
+
+
+def _answers(key: str, chain: Chain, link: Link) -> bool:
+    there = any(other.sha256 == link.sha256 for other in chain.links)
+    return there and key in chain.keys and not chain.problems
 
 
 def _key_finding(signed: bool, wanted: str, found: str) -> Finding:

@@ -177,10 +177,12 @@ def _write_head(store: Path, last: Link) -> None:
 
 
 def _settle_rotation(store: Path, last: Link) -> None:
-    """Put the key in place that the last receipt names, if that was not done yet."""
+    """Put the key in place that the last receipt names, if that was not done yet. By signing the
+    head it answers for all that is there."""
     path = store / KEYS / NEXT
     if path.exists() and public_hex(load_private(path)) == last.statement["new_key"]:
         os.replace(path, store / KEYS / CURRENT)
+        _write_head(store, last)
 
 
 def _write(path: Path, data: bytes) -> None:
