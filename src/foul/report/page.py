@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from foul.config.load import config_to_toml
 from foul.report import wording
+from foul.report.absences import absences
 from foul.report.charts.files import to_svg
 from foul.report.collect import Run
 from foul.report.environment import page_environment
@@ -62,6 +63,7 @@ def _made(run: Run) -> dict[str, Any]:
         "command": run.facts.get("command") or "-",
         "version": run.facts.get("version", "-"),
         "config": config_to_toml(run.config),
+        "absences": absences(run),
     }
 
 
