@@ -1,6 +1,7 @@
 """The supervisor keeps processes alive, takes over after a crash, and leaves nothing behind."""
 
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -128,3 +129,21 @@ def test_a_number_given_to_another_process_is_not_ours(tmp_path: Path) -> None:
     assert not read_notes(tmp_path / "state.json")["a"].alive
     assert read_notes(tmp_path / "none.json") == {}
     assert not Note().alive
+
+
+def test_in_the_foreground_it_stops_all_when_it_is_told_to(
+    make: Callable[..., RunningFederation],
+) -> None:
+    """As systemd runs it."""
+    federation = make(Process("a", CHILD))
+    federation.stop()
+    command = [sys.executable, "-m", "foul.deploy.supervisor", "--foreground"]
+    with subprocess.Popen(
+        [*command, str(federation.folder.path)], stdout=subprocess.DEVNULL
+    ) as supervisor:
+        wait_for(lambda: federation.pid("a"))
+        assert federation.pid("supervisor") == supervisor.pid
+        supervisor.terminate()
+        assert supervisor.wait(30) == 0
+    assert marked(str(federation.folder.path)) == []
+    assert not federation.folder.state.exists()
