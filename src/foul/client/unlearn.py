@@ -39,10 +39,12 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
         min_steps=settings["min_steps"],
     )
     start = context.state(context.tensors)
-    losses = LocalTraining(context, config).run(phase, scope_features(context, "train").batch)
+    (descended,) = (
+        LocalTraining(context, config).run(phase, scope_features(context, "train").batch).values()
+    )
     end = context.state(context.tensors)
     deltas = {name: end[name] - start[name] for name in start}
-    numbers = {"samples": len(context.data.train), "scores": scores, "losses": losses}
+    numbers = {"samples": len(context.data.train), "scores": scores, "loss": descended}
     if settings["precision"] == "int8":
         return _with_feedback(context, deltas), numbers
     return encode(deltas, settings["precision"]), numbers

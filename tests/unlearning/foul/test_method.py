@@ -313,6 +313,16 @@ def test_in_the_papers_form_all_start_from_the_model_of_the_round(case_for: Make
         assert all(same_bits(tensors, sent[0]) for tensors in sent)
 
 
+@pytest.mark.parametrize(("unfit", "later"), [(0.0, 3.0), (100.0, 1.0)])
+def test_clients_work_longer_while_the_training_data_is_not_fitted(
+    case_for: MakeCase, unfit: float, later: float
+) -> None:
+    case = case_for()
+    rounds(case, foul(rounds=3, epochs=1.0, unfit_epochs=3.0, unfit=unfit))
+    asked_for = {r.round: r.settings["epochs"] for r, _ in engine_of(case).of_task("unlearn")}
+    assert asked_for == {1: 1.0, 2: later, 3: later}
+
+
 # Steering
 
 

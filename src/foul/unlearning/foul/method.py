@@ -20,6 +20,7 @@ from foul.models import DEPLOYED, part_of
 from foul.unlearning.foul.evidence import Evidence
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS, choose_radius
+from foul.unlearning.foul.replies import Replies
 from foul.unlearning.foul.standin import StandIn
 from foul.unlearning.foul.steering import Steering, unseen_domains
 from foul.unlearning.method import Case, Method, MethodState
@@ -90,15 +91,17 @@ class Foul(Method[FoulOptions]):
                 start = added(scope, self._centre(case, replies))
             self._collect(case, state, replies, case.request.forget, start, loss)
         evidence = Evidence(replies.scores, case.request)
+        losses = replies.mean_losses(case.request)
         steering = Steering(self.options, case, state, evidence, replies.log)
         if number == 1:
             state.numbers["before"] = evidence.to_dict()
+            state.numbers["unfit"] = losses.get("retain", 0.0) > self.options.unfit
         record: dict[str, Any] = {
             # Of the model that this round started from; forget clients may have started from the
             # centre, and then tell of that.
             "validation_accuracy": evidence.accuracy("retain", "validation"),
             **evidence.to_dict(),
-            "losses": {},
+            "losses": losses,
         }
         if self.options.controlled:
             record |= steering.aim(number, self.name)
@@ -166,7 +169,7 @@ class Foul(Method[FoulOptions]):
         self,
         case: Case,
         state: MethodState,
-        replies: "Replies",
+        replies: Replies,
         clients: Sequence[ClientInfo],
         scope: Tensors,
         loss: str,
@@ -188,6 +191,7 @@ class Foul(Method[FoulOptions]):
             replies.deltas[reply.client] = {name: told[name] for name in scope}
             replies.weights[reply.client] = reply.numbers["samples"]
             replies.scores[reply.client] = reply.numbers["scores"]
+            replies.losses[reply.client] = reply.numbers["loss"]
         replies.log.absorb(log)
 
     @property
@@ -216,7 +220,7 @@ class Foul(Method[FoulOptions]):
             "splits": ["train", "validation"] if forget else ["validation"],
             "scope": list(options.scope),
             "loss": loss,
-            "epochs": options.epochs,
+            "epochs": options.unfit_epochs if state.numbers.get("unfit") else options.epochs,
             "min_steps": options.min_steps,
             "rate": options.rate,
             "rate_scale": self._rate_scale(number),
@@ -252,7 +256,7 @@ class Foul(Method[FoulOptions]):
     # The update
 
     def _update(
-        self, case: Case, state: MethodState, replies: "Replies"
+        self, case: Case, state: MethodState, replies: Replies
     ) -> tuple[Tensors, dict[str, Any]]:
         """The step of this round, and what to note of it."""
         if self.options.departed:
@@ -287,7 +291,7 @@ class Foul(Method[FoulOptions]):
         told |= {"radius": share * self.options.kappa, "tried": accuracies, "expected": expected}
         return {name: middle[name] + share * way[name] for name in middle}, told
 
-    def _centre(self, case: Case, replies: "Replies") -> Tensors:
+    def _centre(self, case: Case, replies: Replies) -> Tensors:
         """The step that the retain clients alone would make."""
         _, rows, shares = replies.sorted()
         options = replace(self.options.matching_options(), kappa=0.0)
@@ -300,7 +304,7 @@ class Foul(Method[FoulOptions]):
         case.federation.ledger.record(self.name, Cost(flops_server=flops))
 
     def _probe(
-        self, case: Case, state: MethodState, middle: Tensors, way: Tensors, replies: "Replies"
+        self, case: Case, state: MethodState, middle: Tensors, way: Tensors, replies: Replies
     ) -> list[float]:
         """Forget accuracy at each point, as the forget clients tried it."""
         centre = added({name: state.tensors[name] for name in middle}, middle)
@@ -329,22 +333,6 @@ class Foul(Method[FoulOptions]):
             samples += reply.numbers["samples"]
         replies.log.spent(log.costs)
         return [float(share) for share in correct / max(1, samples)]
-
-
-class Replies:
-    """What one round's clients answered."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.deltas: dict[str, Tensors] = {}
-        self.weights: dict[str, float] = {}
-        self.scores: dict[str, Numbers] = {}
-        self.log = RoundLog()
-
-    def sorted(self) -> tuple[list[str], list[Tensors], list[float]]:
-        """Clients in the order of their names, their deltas and their numbers of samples."""
-        clients = sorted(self.deltas)
-        return clients, [self.deltas[c] for c in clients], [self.weights[c] for c in clients]
 
 
 _LOCAL = ("batch_size", "momentum", "weight_decay")

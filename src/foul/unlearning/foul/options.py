@@ -47,6 +47,12 @@ class FoulOptions(Section):
     """Step eta_g along the update."""
     epochs: float = Field(default=0.5, gt=0)
     """Local epochs on the cached outputs of the frozen parts."""
+    unfit_epochs: float = Field(default=2.0, gt=0)
+    """Local epochs from the second round on, if the learned model has not fitted the retain
+    clients' training data: there is something to learn then, where else they would only drift."""
+    unfit: float = Field(default=0.25, ge=0)
+    """Retain clients' training loss (mean cross-entropy of the first round) above which it has
+    not."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
@@ -135,6 +141,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         kappa=0.5,
         server_rate=0.2,
         epochs=2.0,
+        unfit_epochs=2.0,
         min_steps=1,
         rate=0.02,
         final_rate=1.0,

@@ -1,0 +1,33 @@
+"""What the clients of one of FOUL's rounds answered."""
+
+from foul.federation.federation import RoundLog
+from foul.federation.messages import Numbers, Tensors
+from foul.unlearning.foul.steering import weighted_mean
+from foul.unlearning.request import ForgetRequest
+
+
+class Replies:
+    """What one round's clients answered."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.deltas: dict[str, Tensors] = {}
+        self.weights: dict[str, float] = {}
+        self.scores: dict[str, Numbers] = {}
+        self.losses: dict[str, float] = {}
+        self.log = RoundLog()
+
+    def mean_losses(self, request: ForgetRequest) -> dict[str, float]:
+        """What retain and what forget clients descended: the mean over samples, if any did."""
+        means = {}
+        for role, clients in {"retain": request.retain, "forget": request.forget}.items():
+            told = [client.id for client in clients if client.id in self.losses]
+            if told:
+                weights = [self.weights[client] for client in told]
+                means[role] = weighted_mean([self.losses[client] for client in told], weights)
+        return means
+
+    def sorted(self) -> tuple[list[str], list[Tensors], list[float]]:
+        """Clients in the order of their names, their deltas and their numbers of samples."""
+        clients = sorted(self.deltas)
+        return clients, [self.deltas[c] for c in clients], [self.weights[c] for c in clients]

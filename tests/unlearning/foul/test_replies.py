@@ -1,0 +1,28 @@
+import pytest
+
+from foul.federation.messages import ClientInfo
+from foul.unlearning.foul.replies import Replies
+from foul.unlearning.request import ForgetRequest
+
+
+def info(name: str) -> ClientInfo:
+    return ClientInfo(name, "d", {"train": 1})
+
+
+def test_losses_are_means_over_samples_of_each_role() -> None:
+    replies = Replies(1)
+    replies.losses = {"a": 1.0, "b": 3.0, "c": 7.0}
+    replies.weights = {"a": 3.0, "b": 1.0, "c": 5.0}
+    request = ForgetRequest("client:c", (info("c"),), (info("a"), info("b"), info("away")))
+    assert replies.mean_losses(request) == {"retain": pytest.approx(1.5), "forget": 7.0}
+
+
+def test_without_an_answer_there_is_no_loss() -> None:
+    request = ForgetRequest("client:c", (info("c"),), (info("a"),))
+    assert Replies(1).mean_losses(request) == {}
+
+
+def test_clients_come_in_the_order_of_their_names() -> None:
+    replies = Replies(1)
+    replies.deltas, replies.weights = {"b": {}, "a": {}}, {"a": 1.0, "b": 2.0}
+    assert replies.sorted() == (["a", "b"], [{}, {}], [1.0, 2.0])
