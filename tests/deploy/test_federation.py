@@ -30,8 +30,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs /proc"),
 ]
 
-PATIENCE = 120
-"""Seconds for what takes ten on an idle machine."""
+PATIENCE = 600
+"""Seconds for what takes ten on an idle machine, and a minute where a killed node is refused."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,8 @@ def short() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def federation(short: Path) -> Iterator[RunningFederation]:
     config = small_config(clients__per_domain=1)
-    with running_federation(config, short / "fed", ["north-0", "east-0"]) as running:
+    clients = ["north-0", "east-0"]
+    with running_federation(config, short / "fed", clients, patience=PATIENCE) as running:
         yield running
     assert marked(str(running.folder.path)) == []
 
@@ -193,7 +194,7 @@ def foul(*arguments: object) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "foul", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=2 * PATIENCE,
         check=False,
     )
 
@@ -211,7 +212,7 @@ def test_a_site_joins_when_its_key_is_registered_and_no_longer(
     site, server = short / "site", federation.folder.path
     joined = foul(
         *("federation", "join", federation.plan.door, small, "--client", "north-0"),
-        *("--ca", federation.folder.authority, "--dir", site),
+        *("--ca", federation.folder.authority, "--dir", site, "--timeout", PATIENCE),
     )
     try:
         assert joined.returncode == 0, joined.stderr
@@ -237,7 +238,8 @@ def test_after_a_crash_up_starts_what_is_missing_and_down_leaves_nothing(
     short: Path, small: Path
 ) -> None:
     place = short / "crash"
-    up = ("federation", "up", small, "--clients", 1, "--dir", place, "--json")
+    up: tuple[object, ...] = ("federation", "up", small, "--clients", 1, "--dir", place, "--json")
+    up += ("--timeout", PATIENCE)
     first = foul(*up, "--port", 0)
     try:
         assert first.returncode == 0, first.stderr
@@ -271,7 +273,7 @@ def test_what_does_not_start_is_told_with_its_log_and_stopped(short: Path, small
         for p in running.plan.processes
     ]
     replace(running.plan, processes=tuple(broken)).write(running.folder.plan)
-    outcome = foul("federation", "up", "--dir", place)
+    outcome = foul("federation", "up", "--dir", place, "--timeout", PATIENCE)
     assert outcome.returncode == 1
     assert "worker-north-0 ended 2 times" in outcome.stderr
     assert "my data is gone" in outcome.stderr
