@@ -123,15 +123,22 @@ def _list(as_json: bool) -> None:
     if as_json:
         print_json(
             [
-                {"name": e.name, "what": e.what, "where": e.where, "sets": e.sets, "cpu": e.budget}
+                {
+                    "name": e.name,
+                    "what": e.what,
+                    "where": e.where,
+                    "sets": e.sets,
+                    "minutes": e.minutes,
+                    "budget": e.budget,
+                }
                 for e in EXPERIMENTS.values()
             ]
         )
         return
     print_table(
-        "Tables and figures of the paper",
-        ["name", "what", "in the paper", "data sets", "time at --size cpu"],
-        [[e.name, e.what, e.where, ", ".join(e.sets), e.budget] for e in EXPERIMENTS.values()],
+        "Tables and figures of the paper; minutes at --size cpu, on PACS where data is needed",
+        ["name", "what", "in the paper", "data sets", "minutes"],
+        [[e.name, e.what, e.where, ", ".join(e.sets), e.minutes] for e in EXPERIMENTS.values()],
     )
 
 

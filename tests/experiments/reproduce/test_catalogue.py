@@ -26,7 +26,8 @@ def test_the_ten_results_of_the_paper() -> None:
     assert list(EXPERIMENTS) == NAMES
     for entry in EXPERIMENTS.values():
         assert entry.what
-        assert "minutes" in entry.budget
+        assert f"about {entry.minutes} minutes" in entry.budget
+        assert entry.minutes <= 90
         for name in entry.sets:
             known(name)
 

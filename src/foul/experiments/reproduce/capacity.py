@@ -207,5 +207,6 @@ EXPERIMENT = Experiment(
     sets=("vlcs",),
     trials=trials,
     tell=tell,
+    minutes=30,
     budget="PACS64: 7 models of 15 rounds at 17 s, 10 s of reconstruction each: about 30 minutes.",
 )

@@ -160,5 +160,6 @@ EXPERIMENT = Experiment(
     sets=("vlcs",),
     trials=trials,
     tell=tell,
+    minutes=40,
     budget="PACS64: 9 models of 15 rounds at 17 s: about 40 minutes.",
 )

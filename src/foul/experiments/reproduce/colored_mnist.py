@@ -198,6 +198,7 @@ EXPERIMENT = Experiment(
     sets=("colored-mnist",),
     trials=trials,
     tell=tell,
+    minutes=2,
     budget="Embedded digits: 6 models of 12 rounds over 1,200 images, a third of the demo's 42 s "
     "each: about 2 minutes.",
     embedded=True,

@@ -92,6 +92,7 @@ EXPERIMENT = Experiment(
     sets=("pacs",),
     trials=trials,
     tell=tell,
+    minutes=45,
     budget="PACS64: 4 shares, each 15 rounds of learning at 17 s, 15 of Retrain at 15 s, 17 of "
     "FOUL at 8 s, 4 models judged: about 45 minutes; shares its models with fig-capacity.",
 )

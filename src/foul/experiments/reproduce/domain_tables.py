@@ -38,6 +38,7 @@ MAIN = Experiment(
     sets=("pacs", "terra-incognita"),
     trials=trials,
     tell=told_tables,
+    minutes=60,
     budget=_BUDGET,
     networks=("resnet18", "resnet50"),
 )
@@ -48,6 +49,7 @@ APPENDIX = Experiment(
     sets=("vlcs", "officehome"),
     trials=trials,
     tell=told_tables,
+    minutes=60,
     budget=_BUDGET,
     networks=("resnet18",),
 )

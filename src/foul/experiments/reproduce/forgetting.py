@@ -141,6 +141,7 @@ EXPERIMENT = Experiment(
     sets=("pacs",),
     trials=trials,
     tell=tell,
+    minutes=25,
     budget="PACS64: 30 rounds of learning at 17 s, 30 of Retrain and 20 without reset at 15 s, "
     "17 of FOUL at 8 s: about 25 minutes; shares learning and Retrain with table-main.",
 )

@@ -172,6 +172,7 @@ EXPERIMENT = Experiment(
     sets=("pacs", "terra-incognita"),
     trials=trials,
     tell=tell,
+    minutes=40,
     budget="PACS64: 30 rounds of learning at 17 s, 30 of Retrain at 15 s, 18 points of 7 to 10 "
     "rounds at 6 to 8 s with 10 s of judging each: about 40 minutes; shares learning and Retrain "
     "with table-main.",

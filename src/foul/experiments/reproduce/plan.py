@@ -112,7 +112,8 @@ class Experiment:
         sets: the paper's data sets.
         trials: what to run for what was asked.
         tell: what came out, as tables, figures and sentences.
-        budget: how the time at `cpu` size was estimated.
+        minutes: what it takes at `cpu` size on two quiet cores, PACS64 where it needs data.
+        budget: how that was estimated.
         embedded: whether it needs no data of the user's.
         networks: larger networks that are timed for two rounds instead of run, at `cpu` size.
     """
@@ -123,6 +124,7 @@ class Experiment:
     sets: tuple[str, ...]
     trials: Callable[[Asked], list[Trial]]
     tell: Callable[[Asked, Sequence[Done]], Outcome]
+    minutes: int
     budget: str
     embedded: bool = False
     networks: tuple[str, ...] = ()

@@ -76,18 +76,17 @@ def comparison(rows: Sequence[Row], printed: Mapping[str, Printed]) -> Table:
     several = any(len(row.results) > 1 for row in rows)
     heads = [Column("method"), *([Column("n")] if several else [])]
     heads += [Column(f"{head} %", METRICS[key].meaning) for key, head in HEADS.items()]
-    heads += [Column("off by"), *([Column("paper's")] if printed else [])]
-    heads += [Column("rounds"), Column("MB %"), Column("FLOPs %")]
+    heads += [Column("off by (paper)" if printed else "off by")]
+    heads += [Column("rounds"), Column("MB / FLOPs %")]
     winner = _nearest(rows)
     lines = []
     for row in rows:
         cells = [Cell(row.label), *([Cell(str(len(row.results)))] if several else [])]
         cells += [cell(row.stat(key), PERCENT, _gap(row, key)) for key in HEADS]
-        cells.append(cell(row.stat("distance"), Unit(), best=row.label == winner))
-        if printed:
-            cells.append(_printed_distance(row, printed))
+        theirs = _printed_distance(row, printed)
+        cells.append(cell(row.stat("distance"), Unit(), theirs, best=row.label == winner))
         cells.append(cell(row.stat("rounds"), Unit(counted=True)))
-        cells += [_share(row, key) for key in ("bytes", "flops")]
+        cells.append(Cell(" / ".join(_share(row, key) for key in ("bytes", "flops"))))
         lines.append(Line(cells, row.reference))
     return Table(heads, lines)
 
@@ -174,14 +173,15 @@ def _gap(row: Row, key: str) -> str:
     return "" if gap is None or row.variant.method == RETRAIN else signed(gap)
 
 
-def _share(row: Row, key: str) -> Cell:
+def _share(row: Row, key: str) -> str:
     """Of Retrain's cost; it hardly moves with the seed."""
     part = row.mean(f"{key}_share")
-    return Cell(NONE if part is None else f"{100 * part:.3g}")
+    return NONE if part is None else f"{100 * part:.3g}"
 
 
-def _printed_distance(row: Row, printed: Mapping[str, Printed]) -> Cell:
+def _printed_distance(row: Row, printed: Mapping[str, Printed]) -> str:
+    """The headline of the paper's row; empty if it has none, or is Retrain's."""
     told = printed.get(row.variant.printed)
-    if told is None:
-        return Cell(NONE)
-    return Cell(f"{distance(told.fractions(), printed['Retrain'].fractions()):.1f}")
+    if told is None or row.variant.printed == "Retrain":
+        return ""
+    return f"{distance(told.fractions(), printed['Retrain'].fractions()):.1f}"

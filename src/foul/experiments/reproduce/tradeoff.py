@@ -91,6 +91,7 @@ EXPERIMENT = Experiment(
     sets=("pacs", "terra-incognita"),
     trials=trials,
     tell=tell,
+    minutes=60,
     budget="What table-main runs on one data set, and nothing more: about 60 minutes on PACS64, "
     "seconds if table-main has run.",
 )
