@@ -112,7 +112,7 @@ def test_a_plan_is_shown(site: Site) -> None:
     shown = page(site, "/clinics/requests/4")
     assert "foul : the first of foul, retrain" in shown
     assert "R-0005: cheaper than one by one" in shown
-    assert "retrain exact 12 90.0 MB 3.0 GFLOP" in shown
+    assert "retrain exact 12 90.0 MB 3.0 GFLOP 6.0 s" in shown
     assert "fedrecovery no sum of contributions" in shown
     assert "last update of north-0" in shown
 

@@ -18,7 +18,7 @@ from foul.erasure.receipts.page import cost_lines, moment, question, sentence, s
 from foul.erasure.state import Request, State
 from foul.evaluation.metrics import METRICS
 from foul.report.environment import page_environment
-from foul.report.units import operations, size
+from foul.report.units import duration, operations, size
 from foul.version import __version__
 
 MANY = 500
@@ -32,6 +32,7 @@ def _environment() -> Environment:
         "moment": moment,
         "size": size,
         "operations": operations,
+        "duration": duration,
         "sentence": sentence,
         "spans": spans,
         "short": shortened,

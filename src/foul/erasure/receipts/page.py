@@ -5,7 +5,10 @@ A page is made from the receipt's facts alone: the same facts give the same byte
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+from jinja2 import Environment
 
 from foul.erasure.receipts.canonical import canonical, sha256
 from foul.erasure.receipts.keys import fingerprint, spaced
@@ -45,6 +48,13 @@ class Figure:
     passed: bool | None
 
 
+@cache
+def _environment() -> Environment:
+    environment = page_environment("foul.erasure.receipts")
+    environment.filters |= {"size": size, "moment": moment, "spaced": spaced, "sentence": sentence}
+    return environment
+
+
 def render_page(content: Mapping[str, Any], key: str) -> str:
     """The page of a receipt.
 
@@ -53,9 +63,7 @@ def render_page(content: Mapping[str, Any], key: str) -> str:
         key: the public key that signs, in hexadecimal digits.
     """
     told = content["statement"]
-    environment = page_environment("foul.erasure.receipts")
-    environment.filters |= {"size": size, "moment": moment, "spaced": spaced, "sentence": sentence}
-    return environment.get_template("receipt.html.j2").render(
+    return _environment().get_template("receipt.html.j2").render(
         content=content,
         told=told,
         title=TITLES[told["kind"]],
