@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,14 @@ def test_a_store_has_one_key_that_only_its_owner_can_read(tmp_path: Path) -> Non
     assert public_hex(signing_key(tmp_path)) == public_hex(key)
     assert (tmp_path / "keys/current.pem").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "keys").stat().st_mode & 0o777 == 0o700
+
+
+def test_what_a_kill_left_of_a_key_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    leftover = tmp_path / f"keys/.current.pem.{os.getpid()}.tmp"
+    leftover.write_text("half a key")
+    signing_key(tmp_path)
+    assert not leftover.exists()
 
 
 def test_the_public_half_lies_beside_it_under_its_fingerprint(tmp_path: Path) -> None:

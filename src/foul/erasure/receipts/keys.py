@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from foul.erasure.receipts.canonical import sha256
 from foul.errors import UserError
-from foul.runs.atomic import not_written, replacing
+from foul.runs.atomic import not_written, remove_leftovers, replacing
 
 FOLDER = "keys"
 CURRENT = "current.pem"
@@ -46,6 +46,8 @@ def make_key(path: Path) -> Ed25519PrivateKey:
     key = Ed25519PrivateKey.generate()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Half a private key, where a process was killed while it wrote one.
+        remove_leftovers(path.parent)
     except OSError as error:
         raise not_written(path, error) from error
     public = path.parent / f"{fingerprint(public_hex(key))[:16]}.pub.pem"

@@ -63,7 +63,8 @@ def render_page(content: Mapping[str, Any], key: str) -> str:
         key: the public key that signs, in hexadecimal digits.
     """
     told = content["statement"]
-    return _environment().get_template("receipt.html.j2").render(
+    template = _environment().get_template("receipt.html.j2")
+    return template.render(
         content=content,
         told=told,
         title=TITLES[told["kind"]],
