@@ -23,6 +23,7 @@ from foul.deploy.certificates import make_authority, make_node_key
 from foul.deploy.federation import RunningFederation, running_federation
 from foul.deploy.plan import program
 from foul.deploy.processes import marked
+from foul.errors import UserError
 
 pytest.importorskip("flwr", reason="needs foul[flower]")
 pytestmark = [
@@ -186,6 +187,18 @@ def test_a_killed_worker_comes_back(federation: RunningFederation) -> None:
     old = federation.kill("worker-north-0")
     wait_for(lambda: federation.pid("worker-north-0") not in (0, old))
     wait_for(lambda: federation.listens("north-0"))
+
+
+def test_an_unregistered_client_ends_and_nobody_waits_for_it(federation: RunningFederation) -> None:
+    federation.unregister("east-0")
+    assert federation.pid("supernode-east-0") == federation.pid("worker-east-0") == 0
+    federation.start(lambda text: None, PATIENCE)
+    assert set(federation.online()) == {"north-0"}
+    with pytest.raises(UserError, match="No node is registered for client 'east-0'"):
+        federation.unregister("east-0")
+    # Its key is used up.
+    with pytest.raises(UserError, match="The SuperLink refused"):
+        federation.register(federation.folder.key("east-0").with_suffix(".pub"), "east-0")
 
 
 def foul(*arguments: object) -> subprocess.CompletedProcess[str]:

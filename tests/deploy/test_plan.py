@@ -56,7 +56,7 @@ def test_nodes_come_through_the_proxy_with_their_own_key(server: Plan) -> None:
     assert option(node, "--superlink") == "127.0.0.1:9000" == server.door
     assert option(node, "--auth-supernode-private-key") == "/srv/fed/nodes/east-0/key"
     assert option(node, "--root-certificates") == "/srv/fed/certs/ca.crt"
-    assert node.waits_for == "/srv/fed/nodes/east-0/registered.json"
+    assert node.waits_for == "/srv/fed/nodes/east-0/registered"
     settings = tomllib.loads(option(node, "--node-config").replace('" ', '"\n'))
     worker = named(server, "worker-east-0")
     assert settings == {

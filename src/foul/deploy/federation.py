@@ -19,7 +19,6 @@ from foul.deploy.prepare import prepare_server
 from foul.deploy.processes import gone, marked, seconds_since, send, stop
 from foul.deploy.supervisor import Note, launch, read_notes
 from foul.errors import MachineError, UserError
-from foul.runs.atomic import write_text
 
 PATIENCE = 180.0
 """Seconds until a federation must be up: a node is refused for a minute after it was killed."""
@@ -195,7 +194,7 @@ class RunningFederation:
         return self.control.register(public_key, client)
 
     def unregister(self, client: str) -> None:
-        """Never let this client's node in again.
+        """Never let this client's node in again; one that runs here ends.
 
         Raises:
             UserError: it has none.
@@ -207,6 +206,12 @@ class RunningFederation:
                 f"Registered: {', '.join(known) or 'none'}.",
             )
         self.control.unregister(known[client].id)
+        if client in self.plan.clients:
+            self.folder.registration(client).unlink(missing_ok=True)
+            names = [f"supernode-{client}", f"worker-{client}"]
+            for name in names:
+                self.hold(name)
+            stop([pid for pid in map(self.pid, names) if pid], 10)
 
     def _require_free_ports(self) -> None:
         """Of processes that do not run."""
@@ -223,12 +228,22 @@ class RunningFederation:
         """Wait for the SuperLink; make it know the keys of the nodes here."""
         watch.tell("SuperLink: starting")
         self._await(self.control.healthy, lambda: "superlink", watch)
-        known = {node.name: node.id for node in self.control.nodes() if node.registered}
+        # A client may have had another key before.
+        nodes = sorted(self.control.nodes(), key=lambda node: node.registered)
+        known = {node.name: node for node in nodes}
         for client in self.plan.clients:
             public = self.folder.key(client).with_suffix(".pub")
-            number = known.get(client) or self.control.register(public, client)
-            write_text(self.folder.registration(client), f'{{"node_id": {number}}}\n')
+            if client not in known:
+                self.control.register(public, client)
+            if client not in known or known[client].registered:
+                self.folder.registration(client).touch()
         watch.tell("SuperLink: up")
+
+    def _admitted(self) -> set[str]:
+        """Clients here whose node may join; at a site, its own."""
+        if not self.is_server:
+            return set(self.plan.clients)
+        return {client for client in self.plan.clients if self.folder.registration(client).exists()}
 
     def _bring_workers_up(self, watch: "_Watch") -> None:
         def ready() -> set[str]:
@@ -238,7 +253,7 @@ class RunningFederation:
 
     def _gather(self, here: Callable[[], set[str]], what: str, kind: str, watch: "_Watch") -> None:
         """Wait until all clients are here; tell when their number changes."""
-        wanted, shown = set(self.plan.clients), -1
+        wanted, shown = self._admitted(), -1
 
         def complete() -> bool:
             nonlocal shown

@@ -9,7 +9,7 @@ superexec.secret            what the SuperExec proves itself with
 superlink.db                the SuperLink's database: nodes, runs, messages on their way
 flwr/config.toml            FLWR_HOME of drivers: how they reach the SuperLink
 nodes/ID/key, key.pub       a node's identity; node.sock: its worker; flwr/: its FLWR_HOME
-nodes/ID/registered.json    written when the SuperLink knows its public key
+nodes/ID/registered         there when the SuperLink knows its public key
 held/NAME                   while this file is there, the supervisor does not start NAME
 logs/NAME.log               what each process printed
 """
@@ -140,7 +140,7 @@ class FederationFolder:
         return self.node(client) / "key"
 
     def registration(self, client: str) -> Path:
-        return self.node(client) / "registered.json"
+        return self.node(client) / "registered"
 
     def socket(self, client: str) -> Path:
         """Where this client's worker listens."""
