@@ -1,6 +1,5 @@
 import pytest
 
-from erasure.conftest import SHORT
 from foul import UserError
 from foul.erasure.lineage import lineage
 from foul.erasure.readmission import readmit
@@ -8,6 +7,8 @@ from foul.erasure.relearning import relearn
 from foul.erasure.requests import file_request
 from foul.erasure.run import run
 from foul.erasure.store import Store
+
+from .conftest import SHORT
 
 
 def how(store: Store, client: str) -> list[str]:

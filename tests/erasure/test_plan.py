@@ -3,12 +3,13 @@ from typing import Any
 
 import pytest
 
-from erasure.conftest import MakeStore
 from foul import UserError
 from foul.erasure.plan import Planner, cheaper_together, plan_request
 from foul.erasure.requests import file_request, withdraw
 from foul.erasure.store import Store
 from foul.unlearning.stage import unlearn
+
+from .conftest import MakeStore
 
 
 def offers(plan: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from erasure.conftest import LENIENT, SHORT, MakeStore
 from foul.erasure.purge import FOLDED
 from foul.erasure.requests import file_request
 from foul.erasure.run import run
@@ -13,6 +12,8 @@ from foul.erasure.store import Store
 from foul.errors import MachineError
 from foul.learning.history import residuals
 from foul.unlearning.stage import unlearn
+
+from .conftest import LENIENT, SHORT, MakeStore
 
 
 def erase(store: Store, client: str = "north-1") -> Store:
@@ -114,6 +115,7 @@ def test_the_engines_database_is_compacted(store: Store) -> None:
     connection.execute("CREATE TABLE messages (content BLOB)")
     connection.execute("INSERT INTO messages VALUES (?)", (delta,))
     connection.commit()
+    connection.execute("PRAGMA secure_delete=OFF")
     connection.execute("DELETE FROM messages")
     connection.commit()
     assert delta[-500:-100] in file.read_bytes()

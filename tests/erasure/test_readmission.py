@@ -1,7 +1,6 @@
 import pytest
 from small_runs import Crash, StopAfter
 
-from erasure.conftest import SHORT
 from foul import UserError
 from foul.erasure.audit import audit
 from foul.erasure.readmission import readmit
@@ -11,6 +10,8 @@ from foul.erasure.requests import file_request
 from foul.erasure.run import run
 from foul.erasure.store import Store
 from foul.unlearning.stage import unlearn
+
+from .conftest import SHORT
 
 
 def test_an_erased_client_takes_part_in_nothing_until_it_is_readmitted(served: Store) -> None:

@@ -7,7 +7,6 @@ import pytest
 from factories import same_bits
 from small_runs import Crash, StopAfter
 
-from erasure.conftest import LENIENT, SHORT, MakeStore
 from foul import Observer, RunFolder, UserError
 from foul.erasure.fingerprint import fingerprint
 from foul.erasure.receipts import check_receipt
@@ -16,6 +15,8 @@ from foul.erasure.run import run
 from foul.erasure.store import Store
 from foul.runs.checkpoint import load_tensors
 from foul.unlearning.stage import unlearn
+
+from .conftest import LENIENT, SHORT, MakeStore
 
 STRICT = LENIENT.replace("retain_loss = 1.0\n", "retain_loss = 0.0\n", 1)
 
@@ -210,7 +211,8 @@ def test_a_client_out_of_reach_is_asked_nothing(make_store: MakeStore) -> None:
             asked.add(f"{task} {client}")
 
     (job,) = run(store, [1], "not", SHORT, Listening())
-    # The unlearning stage measures everybody at its end; the erasure itself does not ask.
+    assert "learn north-0" in asked
+    assert not [told for told in asked if told.endswith("north-1")]
     assert (job.phase, job.note.count("not measured")) == ("failed", 2)
     (job,) = run(store, [1], "retrain", SHORT)
     assert job.phase == "done"

@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 from small_runs import Crash, StopAfter, small_config
 
-from erasure.conftest import MakeStore
 from foul import UserError, learn
 from foul.erasure.fingerprint import fingerprint
 from foul.erasure.requests import file_request
 from foul.erasure.store import Store
+
+from .conftest import MakeStore
 
 
 def test_a_learned_run_is_adopted_with_what_it_knows(store: Store) -> None:

@@ -1,12 +1,13 @@
 import pytest
 
-from erasure.conftest import LENIENT
 from foul import UserError
 from foul.erasure.audit import audit
 from foul.erasure.readmission import readmit
 from foul.erasure.requests import file_request
 from foul.erasure.store import Store
 from foul.erasure.verify import verify
+
+from .conftest import LENIENT
 
 
 def test_the_evidence_can_be_measured_again(served: Store) -> None:

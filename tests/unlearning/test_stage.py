@@ -469,3 +469,14 @@ def test_many_names_make_a_label_that_a_disk_takes() -> None:
     one, other = (label_of("foul", text) for text in many)
     assert one != other
     assert max(len(one), len(other)) <= 140
+
+
+def test_a_model_that_is_not_measured_is_saved_with_its_costs_alone(make_run: MakeRun) -> None:
+    run = make_run()
+    plain = unlearn(run.path, "client:east-0", "retrain", ["rounds=1"], measured=False)
+    assert run.load_model(label_of("retrain", "client:east-0"))
+    assert plain["bytes"] > 0
+    assert "fa" not in plain
+    assert read_results(run.results_file) == []
+    assert not run.evaluation.exists()
+    assert unlearn(run.path, "client:east-0", "retrain", ["rounds=1"])["fa"] is not None

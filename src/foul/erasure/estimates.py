@@ -91,10 +91,16 @@ class Estimator:
     """Estimates for one request."""
 
     def __init__(
-        self, basis: dict[str, Any], network: Network, request: ForgetRequest, learned_rounds: int
+        self,
+        basis: dict[str, Any],
+        network: Network,
+        request: ForgetRequest,
+        learned_rounds: int,
+        loss: float = 0.0,
     ) -> None:
+        """`loss` is that of the model in service on its training data."""
         self._basis, self._network, self._request = basis, network, request
-        self._learned_rounds = learned_rounds
+        self._learned_rounds, self._loss = learned_rounds, loss
         costs = basis["clients"].values()
         work = sum(cost["seconds"] for cost in costs)
         flops = sum(cost["flops_client"] for cost in costs)
@@ -200,9 +206,10 @@ class Estimator:
         down = len(asked) * wide * (network.deployed - scope)
         seen = sum(c.samples["train"] + c.samples["validation"] for c in asked)
         flops = seen * network.frozen_flops
+        epochs = options.unfit_epochs if self._loss > options.unfit else options.epochs
         steps = sum(
             max(
-                options.epochs * client.samples["train"],
+                epochs * client.samples["train"],
                 options.min_steps * min(options.batch_size, _train(client)),
             )
             for client in asked

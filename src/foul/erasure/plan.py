@@ -72,6 +72,7 @@ class Planner:
         self._rounds = store.folder.load_model("learned")[1]["round"]
         classes, image_size = len(facts["classes"]), facts["image_size"]
         self._network = Network.of(self._config.model, classes, image_size)
+        self._loss = store.folder.summary()["accuracy"]["train"]["all"]["loss"] or 0.0
 
     def offers(self, clients: Sequence[str], departed: bool) -> list[Offer]:
         """Every method that erases, the usable ones first, cheapest first."""
@@ -96,7 +97,7 @@ class Planner:
             chosen = (*chosen, "departed=true")
             method = make_method(name, chosen)
         why_not = self._why_not(name, method, request, departed)
-        estimator = Estimator(self._state.basis, self._network, request, self._rounds)
+        estimator = Estimator(self._state.basis, self._network, request, self._rounds, self._loss)
         estimate = None if why_not else estimator.estimate(method)
         return Offer(name, chosen, why_not, isinstance(method, EXACT), estimate)
 

@@ -19,7 +19,7 @@ from foul.erasure.state import Job, State
 from foul.erasure.store import Store
 from foul.erasure.traces import Trace, name_pattern, sample_windows, search
 from foul.errors import MachineError
-from foul.federation.messages import join_groups
+from foul.federation.messages import Tensors, join_groups
 from foul.federation.observer import Observer
 from foul.learning.history import residuals
 from foul.runs.atomic import write_text
@@ -36,7 +36,7 @@ _NAMING = ("ledger.sqlite", "receipts", "keys", "kept", "policy.toml", "purge-")
 """What in the store's own folder names erased clients on purpose."""
 
 
-def prepare(store: Store, job: Job, config: Config) -> None:
+def prepare(store: Store, state: State, job: Job, config: Config) -> None:
     """Note what this job has to remove, and samples of it, while all of it is still there."""
     file = _notes(store, job.number)
     if file.is_file():
@@ -44,6 +44,10 @@ def prepare(store: Store, job: Job, config: Config) -> None:
     rules = Purge.model_validate(job.policy["purge"])
     items = inventory(store.folder, job.clients, rules, config)
     kept = (store.folder.path / job.file).read_bytes()
+    if rules.history == "others":
+        # Checkpoints hold the same sums as the history, of which these stay.
+        groups = _other_groups(store.folder, state)
+        kept += b"".join(t.numpy().tobytes() for g in groups.values() for t in g.values())
     windows = []
     for item in items:
         # The new model is among those that are deleted: it stays as the model in service.
@@ -78,7 +82,7 @@ def purge(store: Store, state: State, job: Job, observer: Observer) -> dict[str,
         observer.on_work("purging", len(items), len(items))
         forget_names(folder, erased)
         if any(item.how == "rewrite" and "history" in item.path for item in items):
-            _drop_groups(folder, state, erased)
+            _drop_groups(folder, state)
         store.sync()
         _remove_empty(folder)
         windows = [bytes.fromhex(window) for window in notes["windows"]]
@@ -161,16 +165,23 @@ def forget_names(folder: RunFolder, erased: Collection[str]) -> None:
     folder.write_summary(summary)
 
 
-def _drop_groups(folder: RunFolder, state: State, erased: Collection[str]) -> None:
+def _drop_groups(folder: RunFolder, state: State) -> None:
     """Sums of groups in which nobody was erased stay."""
     kept = folder.load_history()
+    if kept is not None:
+        groups = _other_groups(folder, state)
+        joined = join_groups({str(n): group for n, group in enumerate(groups.values())})
+        folder.save_history(joined, {**kept[1], "groups": list(groups)})
+
+
+def _other_groups(folder: RunFolder, state: State) -> dict[str, Tensors]:
+    """Sums of contributions of the groups in which nobody was erased."""
+    kept = folder.load_history()
     if kept is None:
-        return
-    tensors, numbers = kept
-    gone = {f"client:{c}" for c in erased} | {f"domain:{state.clients[c].domain}" for c in erased}
-    groups = {g: r for g, r in residuals(tensors, numbers).items() if g not in gone}
-    joined = join_groups({str(n): groups[g] for n, g in enumerate(groups)})
-    folder.save_history(joined, {**numbers, "groups": list(groups)})
+        return {}
+    gone = {f"client:{client}" for client in state.erased}
+    gone |= {f"domain:{state.clients[client].domain}" for client in state.erased}
+    return {group: sums for group, sums in residuals(*kept).items() if group not in gone}
 
 
 def _compact(file: Path) -> None:

@@ -73,14 +73,21 @@ def run(
         elif interrupted:
             observer.on_message(f"Going on with job {interrupted.number}, which was interrupted")
             done.append(Service(store, interrupted, observer, config).run())
-        served = {number for job in done for number in job.requests}
-        wanted = [number for number in numbers if number not in served]
+        wanted = _unserved(store.state(), numbers, observer)
         while job := _next_job(store, wanted if numbers else None, method, options):
             done.append(Service(store, job, observer, config).run())
             wanted = []
             if numbers:
                 break
     return done
+
+
+def _unserved(state: State, numbers: Sequence[int], observer: Observer) -> list[int]:
+    """Requests that are still to serve: a command that is repeated after a kill says the same."""
+    done = [number for number in numbers if find_request(state, number).state == "done"]
+    for number in done:
+        observer.on_message(f"{state.requests[number].id} is done")
+    return [number for number in numbers if number not in done]
 
 
 def _next_job(
@@ -234,6 +241,8 @@ class Service:
             self._observer,
             setting=self._setting,
             config=self._config,
+            # The evidence is measured afterwards, request by request.
+            measured=False,
         )
         tensors, _ = load_tensors(self._folder.path / result["model"])
         self._store.append(
@@ -331,9 +340,9 @@ class Service:
     def _promote(self) -> None:
         """Put the new model into service: one rename."""
         job = self.job
-        self._store.sync()
+        state = self._store.sync()
         retained = self._retained()
-        purge.prepare(self._store, job, self._config)
+        purge.prepare(self._store, state, job, self._config)
         old, numbers = self._folder.load_model("learned")
         new = old
         if fingerprint(old) != job.model:

@@ -96,7 +96,9 @@ def _target(request: Request, setting: Setting) -> ForgetRequest:
 def _retrained(store: Store, request: Request, setting: Setting, observer: Observer) -> Figures:
     """The same figures of a model that never saw them."""
     text = f"client:{','.join(request.clients)}"
-    result = unlearn(store.folder.path, text, "retrain", (), observer, setting=setting)
+    result = unlearn(
+        store.folder.path, text, "retrain", (), observer, setting=setting, measured=False
+    )
     tensors, _ = load_tensors(store.folder.path / result["model"])
     target = _target(request, setting)
     figures = measure(setting, store.folder.config(), tensors, target, not request.departed)

@@ -42,6 +42,7 @@ def unlearn(
     setting: Setting | None = None,
     without: Collection[str] | None = None,
     config: Config | None = None,
+    measured: bool = True,
 ) -> dict[str, Any]:
     """Make a run's learned model forget; the learned model itself stays as it is.
 
@@ -58,6 +59,8 @@ def unlearn(
         setting: the run's federation, if it is open already; it stays open.
         without: clients that are neither forgotten nor retained; default: those that were erased.
         config: the run's configuration with other settings of the machine (device, engine).
+        measured: evaluate the model at its end. Else only its costs are known, and nothing is
+            added to `results.json`: for forget clients that are out of reach.
 
     Returns:
         The figures, as in `results.json`.
@@ -91,7 +94,7 @@ def unlearn(
                 own = chosen.learning()
                 if own is not None:
                     case = _own_learning(folder, ready, case, own, method, observer)
-                return _run(folder, ready, case, chosen, method, observer, track)
+                return _run(folder, ready, case, chosen, method, observer, track, measured)
     except QuorumError as error:
         raise QuorumError(
             error.what,
@@ -178,6 +181,7 @@ def _run(
     name: str,
     observer: Observer,
     track: bool,
+    measured: bool,
 ) -> dict[str, Any]:
     label = label_of(name, case.request.text)
     file = folder.path / "unlearning" / f"{label}.safetensors"
@@ -212,17 +216,19 @@ def _run(
         _save(file, identity, state, records, setting.federation.ledger)
         observer.on_round(record)
     path = folder.save_model(label, state.tensors, {"round": state.round, "forget": label})
-    measured = assess(setting.federation, state.tensors, case.request, case.config.backdoor)
     about = {"method": name, "forget": case.request.text, "identity": identity}
-    folder.save_evaluation(label, about | measured.detail())
+    figures: dict[str, Any] = {}
+    if measured:
+        found = assess(setting.federation, state.tensors, case.request, case.config.backdoor)
+        folder.save_evaluation(label, about | found.detail())
+        figures = {**_own_figures(setting, case), **found.summary()}
     cost = setting.federation.ledger.total(method.name)
     curve = _curve(state, records)
     result = {
         **about,
         "seed": case.config.seed,
         "learned_rounds": case.learned_rounds,
-        **_own_figures(setting, case),
-        **measured.summary(),
+        **figures,
         "rounds": state.round,
         "learned_fa": state.numbers.get("learned_fa"),
         **speeds(curve, None, state.numbers.get("learned_fa")),
@@ -238,7 +244,8 @@ def _run(
         "curve": curve,
         "records": records,
     }
-    add_results(folder.results_file, [result])
+    if measured:
+        add_results(folder.results_file, [result])
     return result
 
 

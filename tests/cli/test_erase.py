@@ -1,0 +1,158 @@
+import json
+import re
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from small_runs import small_config
+
+from foul import RunFolder, learn
+from foul.erasure.clock import today
+from foul.erasure.policy import Policy
+from foul.erasure.store import Store
+
+from .conftest import Foul
+
+LENIENT = (
+    "[accept]\nmia_auc_high = 1.0\nmia_auc_low = 0.0\nretain_loss = 1.0\nretain_test_loss = 1.0\n"
+)
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has learned; do not change it."""
+    config = small_config(learning__rounds=1)
+    return learn(config, tmp_path_factory.mktemp("erase") / "run").path
+
+
+@pytest.fixture
+def run(learned: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(learned, tmp_path / "run"))
+
+
+def lenient(run: Path) -> None:
+    (Store.open(run).path / "policy.toml").write_text(LENIENT)
+
+
+def test_the_whole_way_of_a_request(foul: Foul, run: Path) -> None:
+    asked = foul("erase", "request", run, "--client", "north-1", "--reason", "left", "--json").json
+    assert (asked["id"], asked["clients"], asked["state"]) == ("R-0001", ["north-1"], "received")
+    lenient(run)
+    plan = foul("erase", "plan", run, "R-0001", "--json").json
+    assert plan["recommended"] in ("foul", "not", "retrain")
+    shown = foul("erase", "plan", run, 1)
+    assert "Recommended:" in shown.out
+    assert "last update" not in shown.out
+    done = foul("erase", "run", run, 1, "rounds=1", "--method", "not", "--quiet")
+    assert done.code == 0, done.err
+    assert "R-0001 done: version 1" in done.out
+    assert "receipt 1" in done.out
+    listed = foul("erase", "list", run, "--json").json
+    assert [(r["id"], r["state"], r["overdue"]) for r in listed] == [("R-0001", "done", False)]
+    assert "No request waits" in foul("erase", "run", run, "--quiet").out
+    told = foul("erase", "verify", run, 1, "--quiet", "--json").json
+    assert told["passed"]
+    receipt = run / "erasure" / "receipts" / "receipt-000001.json"
+    assert foul("erase", "check", receipt).code == 0
+    assert foul("erase", "audit", run, "--quiet").code == 0
+    shown = foul("erase", "show", run, 1)
+    assert re.search(r"verifying.*done", shown.out, re.S)
+    lineage = foul("erase", "lineage", run, "north-1")
+    assert "erased since" in lineage.out
+    assert "unlearned" in lineage.out
+    kinds = [entry["kind"] for entry in foul("erase", "log", run, "--json").json]
+    assert kinds[:3] == ["adopted", "filed", "planned"]
+    assert "their chain intact" in foul("erase", "log", run).out
+    # It cannot slip back in, unless somebody says why.
+    assert "was erased" in foul("unlearn", run, "--forget", "client:north-1").error()
+    assert "needs a reason" in foul("erase", "readmit", run, "north-1").error()
+    back = foul("erase", "readmit", run, "north-1", "--reason", "new contract")
+    assert "foul erase relearn" in back.out
+    version = foul("erase", "relearn", run, "--rounds", 1, "--quiet", "--json").json
+    assert version["traces"]["north-1"] == "trained"
+
+
+def test_a_missed_policy_is_exit_code_2_and_the_old_model_stays(foul: Foul, run: Path) -> None:
+    foul("erase", "request", run, "--client", "north-1")
+    policy = Store.open(run).path / "policy.toml"
+    policy.write_text("[accept]\nmia_auc_high = 0.5\nmia_auc_low = 0.5\n")
+    before = (run / "models" / "learned.safetensors").read_bytes()
+    missed = foul("erase", "run", run, "rounds=1", "-m", "not", "-q")
+    assert missed.code == 2
+    assert "R-0001 failed: policy missed" in missed.out
+    assert "version 0 as before" in missed.out
+    assert (run / "models" / "learned.safetensors").read_bytes() == before
+    withdrawn = foul("erase", "withdraw", run, 1, "--reason", "retraining elsewhere")
+    assert "withdrawn" in withdrawn.out
+    assert len(list((run / "erasure" / "receipts").glob("receipt-*.json"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["request", "RUN"], "Say whom to erase. Either --client ID or --domain NAME"),
+        (["request", "RUN", "-c", "a", "-d", "b"], "Say whom to erase"),
+        (["request", "RUN", "-c", "nort-1"], "Did you mean 'north-1'?"),
+        (["request", "RUN", "-d", "north", "-d", "east"], "forgets all 4 clients"),
+        (["request", "RUN", "-c", "north-1", "--due", "soon"], "'soon' is no date"),
+        (["request", "RUN", "-c", "north-1", "--due", "2001-01-01"], "is in the past"),
+        (["plan", "RUN", "7"], "There is no request R-0007"),
+        (["plan", "RUN", "seven"], "'seven' is no request"),
+        (["run", "RUN", "7"], "There is no request R-0007"),
+        (["verify", "RUN", "1", "rounds=1"], "'rounds=1' cannot be set here"),
+        (["lineage", "RUN", "nort-1"], "Did you mean 'north-1'?"),
+        (["readmit", "RUN", "north-1", "-r", "x"], "is not erased"),
+        (["list", "NOWHERE"], "is not a run folder"),
+        (["policy", "NOWHERE"], "is not a run folder"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(
+    foul: Foul, run: Path, tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    Store.open(run)
+    places = {"RUN": str(run), "NOWHERE": str(tmp_path / "nowhere")}
+    assert told in foul("erase", *(places.get(a, a) for a in arguments)).error()
+
+
+def test_looking_at_a_run_without_requests(foul: Foul, run: Path) -> None:
+    assert "foul erase request" in foul("erase", "list", run).error()
+    assert not (run / "erasure").exists()
+
+
+def test_due_dates_in_the_list(foul: Foul, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    foul("erase", "request", run, "--client", "north-1", "--due", today() + timedelta(2))
+    assert "(2 days left)" in foul("erase", "list", run).out
+    later = today() + timedelta(5)
+    monkeypatch.setattr("foul.cli.erase.today", lambda: later)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    late = foul("erase", "list", run).out
+    assert "(3 days overdue)" in late
+    assert re.search(r"\x1b\[1;31m[^\x1b]*3 days overdue", late)
+    assert foul("erase", "list", run, "--json").json[0]["overdue"]
+
+
+def test_a_damaged_ledger_is_one_line(foul: Foul, run: Path) -> None:
+    foul("erase", "request", run, "--client", "north-1")
+    file = run / "erasure" / "ledger.sqlite"
+    file.write_bytes(file.read_bytes()[:6000])
+    before = (run / "models" / "learned.safetensors").read_bytes()
+    for arguments in (["list", run], ["run", run], ["request", run, "-c", "east-0"]):
+        assert "is damaged" in foul("erase", *arguments).error()
+    assert (run / "models" / "learned.safetensors").read_bytes() == before
+
+
+def test_the_default_policy_can_be_read_again(foul: Foul, run: Path) -> None:
+    text = foul("erase", "policy").out
+    (Store.open(run).path / "policy.toml").write_text(text)
+    assert foul("erase", "policy", run, "--json").json == Policy().model_dump(mode="json")
+
+
+def test_info_and_export_show_the_model_in_service(foul: Foul, run: Path) -> None:
+    foul("erase", "request", run, "--client", "north-1")
+    lenient(run)
+    assert foul("erase", "run", run, "rounds=1", "-m", "retrain", "-q", "--json").json
+    told = foul("info", run, "--json").json
+    assert [client["id"] for client in told["facts"]["clients"]] == ["east-0", "east-1", "north-0"]
+    assert "north-1" not in json.dumps(told)
+    assert RunFolder.open(run).load_model()[1]["version"] == 1
