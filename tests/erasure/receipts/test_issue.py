@@ -1,6 +1,7 @@
 import json
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,13 @@ def test_a_kill_between_any_two_writes_loses_and_doubles_nothing(
     assert issue_receipt(tmp_path, withdrawal(3)).number == 3
     assert check_receipt(tmp_path / "receipts").ok
     assert len(receipts(tmp_path)) == 6
+
+
+def test_two_who_issue_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        issued = list(pool.map(lambda n: issue_receipt(tmp_path, withdrawal(n)), range(1, 9)))
+    assert sorted(receipt.number for receipt in issued) == list(range(1, 9))
+    assert check_receipt(tmp_path / "receipts").ok
 
 
 def test_a_full_disk_leaves_the_receipts_as_they_were(
