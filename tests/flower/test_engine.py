@@ -117,10 +117,11 @@ GARBAGE: dict[str, tuple[Answer, str]] = {
     ),
     "no JSON": (lambda _: Parcel(b"\xff\x00"), "garbage"),
     "JSON of another kind": (lambda _: Parcel(b"[1, 2]"), "garbage"),
-    "a NaN": (
-        lambda _: Parcel(encoded(Reply("east-0", numbers={"samples": float("nan")})).header),
-        "NaN",
+    "numbers of another task": (
+        lambda _: encoded(Reply("east-0", numbers={"samples": 3})),
+        "its number samples cannot be used",
     ),
+    "numbers without a split": (lambda _: encoded(Reply("east-0")), "the split 'test'"),
     "no tensors": (lambda _: Parcel(encoded(Reply("east-0")).header, b"\x09" * 30), "garbage"),
     "another client": (lambda _: encoded(Reply("east-1")), "it answered as 'east-1'"),
     "too much": (

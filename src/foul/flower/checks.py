@@ -4,11 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 
 from foul.federation.codec import decode_tensors
-from foul.federation.messages import ClientInfo, Reply
+from foul.federation.messages import ClientInfo, Reply, Request
+from foul.flower.numbers import unfit
 from foul.flower.parcel import PROTOCOL, Parcel
 
 _LONGEST_ERROR = 300
@@ -16,16 +17,16 @@ _LONGEST_ERROR = 300
 
 
 class _Said(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class _Header(_Said):
     """What a reply says beside its tensors."""
 
     client: str
-    numbers: dict[str, JsonValue]
+    numbers: dict[str, Any]
     flops: int = Field(ge=0)
-    seconds: float = Field(ge=0)
+    seconds: float = Field(ge=0, allow_inf_nan=False)
     error: str
 
 
@@ -45,26 +46,27 @@ class NodeFacts(_Said):
         return ClientInfo(self.client, self.domain, self.samples)
 
 
-def read_reply(client: str, parcel: Parcel, largest: int) -> Reply:
+def read_reply(request: Request, parcel: Parcel, largest: int) -> Reply:
     """The reply in this parcel; what is no proper reply becomes one with an error.
 
     Args:
-        client: who was asked; empty if that is what is asked.
+        request: what was asked; its client is empty if that is what is asked.
         parcel: what came back.
         largest: bytes that a reply may have.
     """
+    client = request.client
     size = len(parcel.header) + len(parcel.tensors)
     if size > largest:
         return Reply(client, error=f"its reply has {size} bytes, at most {largest} are taken")
     try:
-        said = _Header.model_validate(json.loads(parcel.header, parse_constant=_refuse))
+        said = _Header.model_validate(json.loads(parcel.header))
         tensors = decode_tensors(parcel.tensors)
     except (ValidationError, SafetensorError, ValueError, RecursionError) as error:
         return Reply(client, error=f"its reply is garbage ({_short(error)})")
     if client and said.client != client:
         return Reply(client, error=f"it answered as '{said.client[:100]}'")
-    problem = said.error[:_LONGEST_ERROR]
-    return Reply(said.client, tensors, dict(said.numbers), said.flops, said.seconds, problem)
+    problem = said.error[:_LONGEST_ERROR] or unfit(request, said.numbers)
+    return Reply(said.client, tensors, said.numbers, said.flops, said.seconds, problem)
 
 
 def read_facts(numbers: Mapping[str, Any]) -> NodeFacts:
@@ -82,10 +84,6 @@ def read_facts(numbers: Mapping[str, Any]) -> NodeFacts:
     if set(facts.samples) != {"train", "validation", "test"} or min(facts.samples.values()) < 0:
         raise ValueError("it does not say how many samples it has")
     return facts
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no JSON number")
 
 
 def _short(error: Exception) -> str:

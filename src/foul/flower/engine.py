@@ -63,7 +63,7 @@ class FlowerEngine:
         for request in asked:
             node = nodes[request.client]
             if isinstance(node, int):
-                yield self._post.fetch(request.client, next(sent), until)
+                yield self._post.fetch(request, next(sent), until)
             else:
                 yield Reply(request.client, error=node)
 

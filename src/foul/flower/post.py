@@ -49,18 +49,20 @@ class Post:
         ids = [id or "" for id in self.grid.push_messages(messages)] if messages else []
         return ids + [""] * (len(messages) - len(ids))
 
-    def fetch(self, client: str, id: str, until: float) -> Reply:
-        """The reply of this client, or why there is none."""
+    def fetch(self, request: Request, id: str, until: float) -> Reply:
+        """The reply to this request, or why there is none."""
+        client = request.client
         if not id:
             return Reply(client, error="Flower did not take the message (node gone?)")
         while True:
             for message in self.grid.pull_messages([id]):
-                return self._read(client, message)
+                return self._read(request, message)
             if self.clock() > until:
                 return Reply(client, error="no reply within the deadline")
             self.sleep(POLL)
 
-    def _read(self, client: str, message: Message) -> Reply:
+    def _read(self, request: Request, message: Message) -> Reply:
+        client = request.client
         if message.has_error():
             reason = str(message.error.reason)[:300]
             return Reply(client, error=f"Flower error {message.error.code}: {reason}")
@@ -68,7 +70,7 @@ class Post:
             parcel = from_records(message.content)
         except ValueError as error:
             return Reply(client, error=f"its reply is garbage ({error})")
-        return read_reply(client, parcel, self.largest)
+        return read_reply(request, parcel, self.largest)
 
 
 class _Parcels:

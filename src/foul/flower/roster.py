@@ -127,7 +127,7 @@ class Roster:
         until = self._post.clock() + _ASKING
         ids = self._post.send(asked, _ASKING)
         for (node, request), id in zip(asked, ids, strict=True):
-            reply = self._post.fetch(request.client, id, until)
+            reply = self._post.fetch(request, id, until)
             label = request.client or f"node {node}"
             if reply.error:
                 self._refused[label] = reply.error

@@ -1,0 +1,1 @@
+"""A Flower app that only measures how long rounds take."""
