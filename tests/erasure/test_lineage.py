@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from foul import UserError
@@ -43,3 +45,16 @@ def test_what_is_stored_about_a_client(served: Store) -> None:
 def test_an_unknown_client(served: Store) -> None:
     with pytest.raises(UserError, match=r"no client 'nort-1'.*Did you mean 'north-1'"):
         lineage(served, "nort-1")
+
+
+def test_a_longer_id_is_another_client(served: Store) -> None:
+    cache = served.folder.path / "features" / "key"
+    cache.mkdir(parents=True)
+    for name in ("north-0-train-e.npy", "north-01-train-e.npy", "session-north-0-1.safetensors"):
+        (cache / name).write_bytes(b"")
+    found = [Path(item["path"]).name for item in lineage(served, "north-0")["stored"]]
+    assert found == [
+        "north-0.safetensors",
+        "north-0-train-e.npy",
+        "session-north-0-1.safetensors",
+    ]

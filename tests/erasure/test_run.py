@@ -1,3 +1,4 @@
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -7,7 +8,7 @@ import pytest
 from factories import same_bits
 from small_runs import Crash, StopAfter
 
-from foul import Observer, RunFolder, UserError
+from foul import MachineError, Observer, RunFolder, UserError
 from foul.erasure.fingerprint import fingerprint
 from foul.erasure.receipts import check_receipt
 from foul.erasure.requests import file_request, withdraw
@@ -289,3 +290,25 @@ def test_the_old_model_is_kept_if_the_policy_says_so(make_store: MakeStore) -> N
     assert list(store.folder.checkpoints.iterdir())
     (told,) = receipts(store)
     assert any("the policy keeps" in text for text in told["kept"])
+
+
+def test_a_full_disk_leaves_the_old_model_in_service(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_request(store, "client:north-1")
+    before, write = store.service_hash(), Path.write_bytes
+
+    def full(path: Path, data: bytes) -> int:
+        if path.name.startswith(".learned"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(MachineError, match="The disk is full"):
+            run(store, [1], "not", SHORT)
+    assert store.service_hash() == before
+    assert store.state().requests[1].state == "verifying"
+    (job,) = run(store, [1])
+    assert (job.number, job.phase) == (1, "done")
+    assert store.service_hash() == job.model != before

@@ -15,6 +15,7 @@ from foul.client import worker as worker_module
 from foul.client.context import Task, TaskContext
 from foul.client.worker import TASKS
 from foul.evaluation.time_to_forget import recovery, time_to_forget
+from foul.federation.build import opened
 from foul.federation.federation import QuorumError
 from foul.federation.messages import Numbers, Tensors
 from foul.runs.checkpoint import load_tensors
@@ -480,3 +481,13 @@ def test_a_model_that_is_not_measured_is_saved_with_its_costs_alone(make_run: Ma
     assert read_results(run.results_file) == []
     assert not run.evaluation.exists()
     assert unlearn(run.path, "client:east-0", "retrain", ["rounds=1"])["fa"] is not None
+
+
+def test_an_open_federation_does_not_let_an_erased_client_in(make_run: MakeRun) -> None:
+    run = make_run()
+    run.write_erased(["north-0"])
+    with (
+        opened(run.config()) as setting,
+        pytest.raises(UserError, match=r"north-0 must take no part"),
+    ):
+        unlearn(run.path, "client:east-0", "retrain", ["rounds=1"], setting=setting)

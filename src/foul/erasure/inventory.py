@@ -7,6 +7,7 @@ from typing import Any
 
 from foul.config.schema import Config
 from foul.erasure.policy import Purge
+from foul.erasure.traces import name_pattern
 from foul.runs.folder import RunFolder
 
 OURS = "erasure"
@@ -43,13 +44,13 @@ def inventory(
     ]
 
 
-def about(folder: RunFolder, client: str) -> list[Item]:
-    """What is stored that names this client or holds its own data."""
-    own = _updates(folder, [client])
+def about(folder: RunFolder, client: str, others: Collection[str]) -> list[Item]:
+    """What is stored that holds this client's own data."""
+    named, own = name_pattern([client], others), _updates(folder, [client])
     own += [
         _item(folder, file, "cached outputs of frozen parts", "delete")
         for file in _files(folder.path / "features")
-        if client in file.name
+        if any(any(match.groups()) for match in named.finditer(file.name.encode()))
     ]
     return own
 

@@ -42,7 +42,7 @@ def lineage(store: Store, client: str) -> dict[str, Any]:
             if known in request.clients
         ],
         "readmissions": [body for body in state.readmitted if body["client"] == known],
-        "stored": [item.to_dict() for item in about(store.folder, known)],
+        "stored": [item.to_dict() for item in about(store.folder, known, state.clients)],
     }
 
 

@@ -96,8 +96,16 @@ def _target(request: Request, setting: Setting) -> ForgetRequest:
 def _retrained(store: Store, request: Request, setting: Setting, observer: Observer) -> Figures:
     """The same figures of a model that never saw them."""
     text = f"client:{','.join(request.clients)}"
+    left_out = setting.federation.without
     result = unlearn(
-        store.folder.path, text, "retrain", (), observer, setting=setting, measured=False
+        store.folder.path,
+        text,
+        "retrain",
+        (),
+        observer,
+        setting=setting,
+        without=left_out,
+        measured=False,
     )
     tensors, _ = load_tensors(store.folder.path / result["model"])
     target = _target(request, setting)

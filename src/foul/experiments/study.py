@@ -76,7 +76,8 @@ def run_study(
         folder = out if study.seeds == 1 else out / f"seed-{config.seed}"
         run = learn(config, folder, resume=_started(folder), observer=observer, command=command)
         # One federation for all methods: its processes are warm, its data is loaded once.
-        with opened(config, observer, run.path / "features", known=run.clients()) as setting:
+        features, erased, known = run.path / "features", run.erased(), run.clients()
+        with opened(config, observer, features, without=erased, known=known) as setting:
             for request in study.forget or (_last_domain(run),):
                 results, failed = _serve(study, run, request, observer, store, setting)
                 failures += failed

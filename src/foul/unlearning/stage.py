@@ -81,7 +81,7 @@ def unlearn(
             config, observer, folder.path / "features", setting, left_out, folder.clients()
         ) as ready:
             folder.require_same_data(ready.facts())
-            _refuse_erased(folder, forget, ready.federation.without)
+            _refuse_erased(folder, forget, left_out, ready.federation.without)
             request = ForgetRequest.parse(forget, ready.federation.clients)
             case = _case(folder, config, ready, request, chosen.needs, method)
             with folder.lock():
@@ -103,12 +103,21 @@ def unlearn(
         ) from error
 
 
-def _refuse_erased(folder: RunFolder, forget: str, left_out: Collection[str]) -> None:
-    """Say of an erased client that it was, not that there is none.
+def _refuse_erased(
+    folder: RunFolder, forget: str, left_out: Collection[str], not_there: Collection[str]
+) -> None:
+    """Say of an erased client that it was, not that there is none; and let none slip back in.
 
     Raises:
-        UserError: somebody asked for was erased before.
+        UserError: somebody asked for was erased before, or would be asked.
     """
+    back = set(left_out) - set(not_there)
+    if back:
+        raise UserError(
+            f"{', '.join(sorted(back))} must take no part in {folder.path}, but the federation "
+            "that was opened would ask",
+            "Open it with without=folder.erased().",
+        )
     kind, names = ForgetRequest.split(forget)
     for name in names:
         if kind == "client" and find(name, left_out):
