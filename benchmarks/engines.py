@@ -42,6 +42,7 @@ SMALL = {
     "workers": 1,
     "threads": 1,
 }
+DIGITS = SMALL | {"data.name": "digits", "data.image_size": 28, "data.max_per_domain": 1000}
 CASES: dict[str, dict[str, Any]] = {
     "100 clients, small": {"clients.per_domain": 25},
     "20 clients, ResNet-18": {"clients.per_domain": 5, "model.backbone": "resnet18"},
@@ -124,7 +125,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     told = parser.parse_args()
     if told.what == "case":
-        config = load_config(None, SMALL | CASES[told.name] | {"workers": told.workers})
+        config = load_config(None, DIGITS | CASES[told.name] | {"workers": told.workers})
         print(json.dumps(case(config)))
         return
     if told.what == "local":

@@ -95,8 +95,15 @@ def test_a_superlink_that_does_not_answer_is_waited_for(submit: Callable[..., st
         good(job_of[0])
         return ""
 
+    told: list[str] = []
+
+    class Told(Observer):
+        def on_message(self, text: str) -> None:
+            told.append(text)
+
     flower.status = later  # type: ignore[method-assign]
-    assert submit(flower, "learn") == "42\n"
+    assert submit(flower, "learn", observer=Told()) == "42\n"
+    assert "SuperLink does not answer" in told[0]
 
 
 def test_a_command_that_a_killed_caller_left_is_followed(

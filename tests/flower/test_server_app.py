@@ -13,6 +13,9 @@ from foul import Config, RunFolder, UserError, build_clients, learn, load_datase
 from foul.client.features import FeatureStore
 from foul.client.worker import Worker
 from foul.config.load import config_to_toml
+from foul.erasure.requests import file_request
+from foul.erasure.run import run as erase
+from foul.erasure.store import Store
 from foul.federation.build import initial_network
 from foul.flower.holdings import share_of
 from foul.flower.job import Job, Outcome
@@ -138,11 +141,11 @@ def test_whoever_waits_gets_progress_and_output(command: Command, tmp_path: Path
 
 def test_a_study_runs_on_the_nodes(command: Command, tmp_path: Path) -> None:
     command(
-        f"run small.toml {FOUR} learning.rounds=1 foul:rounds=1 --methods none,foul "
-        "--forget client:north-1 --out study -q"
+        f"run small.toml {FOUR} learning.rounds=1 --methods none --forget client:north-1 "
+        "--out study -q"
     )
     results = json.loads((tmp_path / "study" / "results.json").read_text())
-    assert [result["method"] for result in results] == ["none", "foul"]
+    assert [result["method"] for result in results] == ["none"]
     assert (tmp_path / "study" / "report.html").is_file()
 
 
@@ -200,3 +203,27 @@ def test_an_unexpected_failure_is_told_too(
     assert outcome is not None
     assert outcome.code == 1
     assert "ZeroDivisionError: by nothing" in outcome.error
+
+
+def test_an_erasure_at_nodes_ends_with_the_version_of_this_process(
+    command: Command, config: Config, tmp_path: Path
+) -> None:
+    command(f"learn small.toml {FOUR} --out there -q")
+    learn(config, tmp_path / "here")
+    stores = [Store.open(tmp_path / name) for name in ("here", "there")]
+    for store in stores:
+        policy = "[accept]\nmia_auc_high = 1.0\nmia_auc_low = 0.0\nretain_loss = 1.0\n"
+        (store.path / "policy.toml").write_text(f"{policy}retain_test_loss = 1.0\n")
+        file_request(store, "client:north-1")
+    command("erase run there 1 rounds=1 -m not -q")
+    erase(stores[0], [1], "not", ["rounds=1"])
+    here, there = (store.state() for store in stores)
+    assert there.requests[1].state == "done"
+    assert there.current.hash == here.current.hash == stores[1].service_hash()
+    assert there.jobs[1].evidence == here.jobs[1].evidence
+    # Its node is still there, and nobody asks it.
+    command("erase relearn there --rounds 1 -q")
+    assert stores[1].state().current.traces["north-1"] == "unlearned"
+    assert "north-1" not in stores[1].entries()[-1].body["participation"]
+    command("erase verify there 1 -q")
+    assert stores[1].entries()[-1].kind == "verified"

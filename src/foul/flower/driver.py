@@ -183,7 +183,7 @@ def _follow(job: Job, flower: Flower, number: str, observer: Observer) -> Outcom
     Raises:
         MachineError: its process died, or somebody stopped it.
     """
-    replay, asked = Replay(job, observer), time.monotonic()
+    replay, asked, answers = Replay(job, observer), time.monotonic(), True
     while True:
         outcome = job.outcome()
         replay.look()
@@ -191,6 +191,9 @@ def _follow(job: Job, flower: Flower, number: str, observer: Observer) -> Outcom
             return outcome
         if time.monotonic() > asked + ASK:
             status, asked = flower.status(number), time.monotonic()
+            if answers and not status:
+                observer.on_message("The SuperLink does not answer; waiting for it to come back")
+            answers = bool(status)
             # It may have ended since the look above.
             if status.startswith("finished") and job.outcome() is None:
                 job.clear()
