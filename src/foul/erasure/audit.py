@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from foul.erasure.purge import search_store
-from foul.erasure.receipts import check_receipt
+from foul.erasure.receipts.noted import noted_chain
 from foul.erasure.store import Store
 from foul.federation.observer import Observer
 
@@ -54,10 +54,8 @@ def audit(store: Store, observer: Observer | None = None) -> list[Finding]:
 
 def _receipts(store: Store) -> list[Finding]:
     """Every receipt that the ledger knows, and whether it is the one that was given."""
-    given = [entry.body for entry in store.entries() if entry.kind == "issued"]
-    if not given:
+    chain = noted_chain(store.receipts, store.entries())
+    if not chain.links and not chain.problems:
         return []
-    verdict = check_receipt(store.receipts)
-    wrong = [finding.text for finding in verdict.findings if not finding.ok]
-    told = "; ".join(wrong[:3]) or f"{len(given)} receipts, signed and chained"
-    return [Finding("receipts", verdict.ok, told)]
+    told = "; ".join(chain.problems[:3]) or f"{len(chain.links)} receipts, signed and chained"
+    return [Finding("receipts", not chain.problems, told)]

@@ -7,7 +7,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from foul.erasure.receipts import issue_receipt, rotate_key
 from foul.erasure.receipts.chain import (
     RECEIPT_NAME,
-    not_as_given,
     page_problem,
     read_chain,
     read_link,
@@ -153,17 +152,3 @@ def test_every_changed_byte_of_a_page_is_found(folder: Path) -> None:
     for place in flipped_bytes(link.page):
         assert page_problem(link), place
     assert page_problem(link) is None
-
-
-def test_a_folder_that_was_put_back_to_an_earlier_day_is_noticed(tmp_path: Path) -> None:
-    """Whole in itself, head and all; only the ledger knows better."""
-    store = tmp_path / "store"
-    first = issue_receipt(store, withdrawal(1))
-    old = shutil.copytree(store / "receipts", tmp_path / "old")
-    second = issue_receipt(store, withdrawal(2))
-    given = {1: first.sha256, 2: second.sha256}
-    assert not_as_given(read_chain(store / "receipts"), given) == []
-    assert read_chain(old).problems == []
-    assert not_as_given(read_chain(old), given) == [
-        "receipt 2 is not the one that the ledger has noted"
-    ]

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foul.erasure.receipts.chain import Chain, not_as_given, read_chain
+from foul.erasure.receipts.chain import Chain
+from foul.erasure.receipts.noted import noted_chain
 from foul.erasure.store import Store
 from foul.names import slug
 
@@ -27,12 +28,7 @@ class Federation:
     def receipts(self) -> Chain:
         """Its receipts, compared with what the ledger has noted of them."""
         store = self.store()
-        issued = [entry.body for entry in store.entries() if entry.kind == "issued"]
-        chain = read_chain(store.receipts)
-        if not chain.problems:
-            given = {body["receipt"]: body["sha256"] for body in issued}
-            chain.problems += not_as_given(chain, given)
-        return chain
+        return noted_chain(store.receipts, store.entries())
 
 
 def federations(runs: Sequence[Path]) -> list[Federation]:

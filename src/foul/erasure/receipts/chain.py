@@ -6,7 +6,7 @@ head.json             signed: number and hash of the newest, so that a missing l
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -106,19 +106,6 @@ def read_chain(folder: Path) -> Chain:
         chain.problems += _broken(chain.links)
         _check_head(folder, chain)
     return chain
-
-
-def not_as_given(chain: Chain, given: Mapping[int, str]) -> list[str]:
-    """Receipts that are not those that a ledger has noted, by number and hash.
-
-    A folder that was put back to an earlier day, head and all, is whole in itself: this tells.
-    """
-    there = {link.number: link.sha256 for link in chain.links}
-    return [
-        f"receipt {number} is not the one that the ledger has noted"
-        for number, digest in given.items()
-        if there.get(number) != digest
-    ]
 
 
 def _files(folder: Path) -> list[tuple[int, Path]]:
