@@ -52,7 +52,7 @@ def options(draw: st.DrawFn) -> MatchingOptions:
         kappa=draw(st.sampled_from([0.05, 0.3, 0.5, 0.9, 1.0, 2.0])),
         simplex=draw(st.sampled_from(["split", "joint"])),
         radius=draw(st.sampled_from(["kappa", "sqrt_kappa"])),
-        radius_of=draw(st.sampled_from(["anchor", "mean_norm"])),
+        radius_of=draw(st.sampled_from(["anchor", "mean_norm", "larger_mean"])),
         beta=draw(st.sampled_from([0.5, 1.0, 3.5])),
         forget=draw(st.sampled_from(["negated", "bounded"])),
         anchor=draw(st.sampled_from(["retain", "all"])),
@@ -78,13 +78,18 @@ class Oracle:
         deltas = case.deltas.copy()
         norms = np.linalg.norm(deltas, axis=1)
         mean = norms[~forget].mean()
-        if chosen.normalise == "retain_mean":
+        if chosen.normalise == "retain_mean" and mean > 0:
             deltas[norms > 0] *= (mean / norms[norms > 0])[:, None]
         used = ~forget if chosen.anchor == "retain" else np.ones_like(forget)
         anchor = deltas[used].mean(axis=0)
         sign = -chosen.beta if chosen.forget == "negated" else chosen.beta
         signed = deltas * np.where(forget, sign, 1.0)[:, None]
-        reference = float(np.linalg.norm(anchor)) if chosen.radius_of == "anchor" else float(mean)
+        means = [float(mean), float(norms[forget].mean()) if forget.any() else 0.0]
+        reference = {
+            "anchor": float(np.linalg.norm(anchor)),
+            "mean_norm": means[0],
+            "larger_mean": max(means),
+        }[chosen.radius_of]
         kappa = chosen.kappa if chosen.radius == "kappa" else chosen.kappa**0.5
         groups = [np.flatnonzero(~forget), np.flatnonzero(forget)]
         if chosen.simplex == "joint":

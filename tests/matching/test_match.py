@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from matching_problems import Case, Oracle, cases
 
 from foul.matching import Matching, MatchingOptions, match
+from foul.matching.problem import Normalise, RadiusOf
 
 quick = settings(deadline=None, max_examples=150)
 
@@ -150,8 +151,21 @@ def test_no_anchor_but_a_radius_of_its_own_still_moves() -> None:
     assert matching.update_norm == pytest.approx(0.5 * 5**0.5, rel=1e-6)
 
 
-def test_all_deltas_zero() -> None:
-    for options in (MatchingOptions(), MatchingOptions(radius_of="mean_norm")):
+@pytest.mark.parametrize("normalise", ["none", "retain_mean"])
+def test_retain_clients_that_send_nothing_do_not_stop_forgetting(normalise: Normalise) -> None:
+    deltas = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]])
+    gram, forget = deltas @ deltas.T, [False, False, True]
+    chosen = MatchingOptions(radius_of="larger_mean", normalise=normalise, forget="bounded")
+    matching = match(gram, forget, chosen)
+    assert matching.update_norm == pytest.approx(0.5 * 5)
+    assert matching.cosines[2] == pytest.approx(1)
+    stuck = match(gram, forget, replace(chosen, radius_of="mean_norm"))
+    assert (stuck.flag, stuck.update_norm) == ("no_anchor", 0.0)
+
+
+@pytest.mark.parametrize("radius_of", ["anchor", "mean_norm", "larger_mean"])
+def test_all_deltas_zero(radius_of: RadiusOf) -> None:
+    for options in (MatchingOptions(), MatchingOptions(radius_of=radius_of)):
         matching = match(np.zeros((3, 3)), [False, False, True], options)
         assert (matching.flag, matching.update_norm) == ("no_anchor", 0.0)
 

@@ -8,9 +8,13 @@ from foul.client.scope import load_scope, scope_features, score_scope
 from foul.config.schema import LearningConfig
 from foul.federation.messages import Numbers, Tensors
 from foul.learning.local import LocalTraining, Phase, Terms
-from foul.learning.losses import bounded_unlearning_loss, classification_loss
+from foul.learning.losses import bounded_unlearning_loss, classification_loss, fooling_loss
 
-LOSSES = {"cross_entropy": classification_loss, "bounded": bounded_unlearning_loss}
+LOSSES = {
+    "cross_entropy": classification_loss,
+    "bounded": bounded_unlearning_loss,
+    "unlikelihood": fooling_loss,
+}
 
 
 def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:

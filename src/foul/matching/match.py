@@ -102,8 +102,9 @@ def match_products(
     mask = _forget_mask(forget, len(norms))
     anchor = _anchor(mask, options, anchor_weights)
     mean_norm = float(norms[~mask].mean())
+    reference = _reference(norms, mask, options)
     stretch = np.ones_like(norms)
-    if options.normalise == "retain_mean":
+    if options.normalise == "retain_mean" and mean_norm > 0.0:
         np.divide(mean_norm, norms, out=stretch, where=norms > 0.0)
         norms = stretch * norms
 
@@ -111,7 +112,7 @@ def match_products(
     length = max(float(anchor @ pulls), 0.0) ** 0.5
     # The Gram matrix holds squares: below the root of a rounding error g cannot be told from 0.
     lost = length <= 8 * _EPS**0.5 * float(anchor @ norms)
-    reference = length if options.radius_of == "anchor" else mean_norm
+    reference = length if reference is None else reference
     signs = np.where(mask, options.sign, 1.0)
     blocks = mask.astype(np.intp) if options.simplex == "split" else np.zeros(len(mask), np.intp)
     if (lost and options.radius_of == "anchor") or reference == 0.0:
@@ -180,6 +181,16 @@ def _vertex(linear: Vector, blocks: Indices) -> Point:
     value = float(linear @ weights)
     zeros = np.zeros_like(linear)
     return Point(weights, zeros, value, value, 0.0, 1.0, linear)
+
+
+def _reference(norms: Vector, mask: NDArray[np.bool_], options: MatchingOptions) -> float | None:
+    """The mean norm that kappa is a share of, of the deltas as they came; None: the anchor's."""
+    if options.radius_of == "anchor":
+        return None
+    retain = float(norms[~mask].mean())
+    if options.radius_of == "mean_norm" or not mask.any():
+        return retain
+    return max(retain, float(norms[mask].mean()))
 
 
 def _forget_mask(forget: ArrayLike, clients: int) -> NDArray[np.bool_]:

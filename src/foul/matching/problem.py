@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Simplex = Literal["split", "joint"]
 Radius = Literal["kappa", "sqrt_kappa"]
-RadiusOf = Literal["anchor", "mean_norm"]
+RadiusOf = Literal["anchor", "mean_norm", "larger_mean"]
 Forget = Literal["negated", "bounded"]
 Anchor = Literal["retain", "all"]
 Normalise = Literal["none", "retain_mean"]
@@ -28,8 +28,10 @@ class MatchingOptions:
         radius: `kappa` (what the proof derives) or `sqrt_kappa` (as the theorem is printed). The
             latter changes the factor in F only; the step stays kappa |g|, so x solves no primal
             problem and the gap speaks of F alone.
-        radius_of: `anchor` (|g|) or `mean_norm` (mean norm of the retain deltas, which does not
-            shrink to 0 when retain clients pull in different directions).
+        radius_of: `anchor` (|g|), `mean_norm` (mean norm of the retain deltas, which does not
+            shrink to 0 when retain clients pull in different directions), or `larger_mean` (of
+            that and the forget deltas' mean norm: retain clients that fit all their data send
+            next to nothing).
         beta: weight of the forget term. In the paper's proof, missing from its theorem.
         forget: `negated` if forget clients sent ordinary descent deltas (the paper: they count
             with a minus), `bounded` if they descended a bounded unlearning loss (with a plus).
@@ -84,7 +86,7 @@ class Matching:
         primal: Phi of the best point known in the ball, at most the minimum of F. None with
             `radius="sqrt_kappa"`, which is no dual of the update's ball.
         gap: at least `F(w) - min F`. It is `F(w) - Phi(x)`, and equals the Frank-Wolfe gap.
-        relative_gap: gap in units of |g| max |s d| (with `mean_norm`, of max(|g|, mean norm)
+        relative_gap: gap in units of |g| max |s d| (with a mean norm, of max(|g|, mean norm)
             max |s d|), because the minimum itself can be 0.
         iterations: factorisations.
         flag: `ok`; `no_direction`: F is least where Dw = 0, so there is no direction to correct g

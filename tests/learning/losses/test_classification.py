@@ -56,3 +56,9 @@ def test_a_sure_psi_still_feels_a_bounded_push(own: float) -> None:
     assert math.isfinite(loss.item())
     # d/dx of log(e^x + 2) - log 2 tends to 1: descending it lowers the own class.
     torch.testing.assert_close(gradient, torch.tensor([[1.0, -0.5, -0.5]]), atol=1e-6, rtol=0)
+
+
+def test_fooling_has_a_slope_where_every_label_is_sure() -> None:
+    logits = torch.tensor([[50.0, 0.0, 0.0]], requires_grad=True)
+    (gradient,) = torch.autograd.grad(fooling_loss(logits, torch.tensor([0])), logits)
+    torch.testing.assert_close(gradient, torch.tensor([[1.0, -0.5, -0.5]]))

@@ -323,6 +323,24 @@ def test_clients_work_longer_while_the_training_data_is_not_fitted(
     assert asked_for == {1: 1.0, 2: later, 3: later}
 
 
+@pytest.mark.parametrize(("flat", "later"), [(0.0, "bounded"), (1.0, "unlikelihood")])
+def test_where_the_bounded_loss_is_flat_forget_clients_descend_a_steeper_one(
+    case_for: MakeCase, flat: float, later: str
+) -> None:
+    case = case_for()
+    chosen = foul(rounds=2, rate=0.1, flat=flat, steep_rate=0.5, target=0.0, **STEERED)
+    state, _ = rounds(case, chosen)
+    assert state.numbers["flat"] is (later == "unlikelihood")
+    for number, loss in ((1, "bounded"), (2, later)):
+        pairs = [p for p in engine_of(case).of_task("unlearn") if p[0].round == number]
+        for request, _ in of_role(case, pairs, True):
+            slower = 0.5 if loss == "unlikelihood" else 1.0
+            assert request.settings["loss"] == loss
+            assert request.settings["rate"] == pytest.approx(0.1 * slower)
+        for request, _ in of_role(case, pairs, False):
+            assert (request.settings["loss"], request.settings["rate"]) == ("cross_entropy", 0.1)
+
+
 # Steering
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foul.unlearning.foul.radius import POINTS, aim_for, choose_radius
+from foul.unlearning.foul.radius import POINTS, aim_for, choose_radius, is_flat
 
 shares = st.integers(0, 128).map(lambda hits: hits / 128)
 accuracies = st.lists(shares, min_size=len(POINTS), max_size=len(POINTS))
@@ -85,3 +85,19 @@ def test_the_aim_stays_between_where_it_was_and_the_target(
     assert aim - 1e-12 <= max(before, target)
     if number >= ramp:
         assert aim == target
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "aim", "flat"),
+    [
+        ([1.0, 1.0, 1.0], 0.8, True),
+        ([1.0, 0.995, 1.0], 0.8, True),
+        ([1.0, 0.9, 1.0], 0.8, False),
+        ([0.7, 0.7, 0.7], 0.8, False),
+    ],
+)
+def test_a_loss_is_flat_where_no_radius_helps(
+    accuracies: list[float], aim: float, flat: bool
+) -> None:
+    assert is_flat(accuracies, aim, 0.01) is flat
+    assert not is_flat(accuracies, aim, 0.0)

@@ -19,7 +19,7 @@ from foul.matching import gram_matrix, match, weighted_sum
 from foul.models import DEPLOYED, part_of
 from foul.unlearning.foul.evidence import Evidence
 from foul.unlearning.foul.options import FoulOptions
-from foul.unlearning.foul.radius import POINTS, choose_radius
+from foul.unlearning.foul.radius import POINTS, choose_radius, is_flat
 from foul.unlearning.foul.replies import Replies
 from foul.unlearning.foul.standin import StandIn
 from foul.unlearning.foul.steering import Steering, unseen_domains
@@ -85,10 +85,10 @@ class Foul(Method[FoulOptions]):
         replies, scope = Replies(number), self._scope(case, state)
         self._collect(case, state, replies, case.request.retain, scope, "cross_entropy")
         if self.options.matching and not self.options.departed:
-            loss = "bounded" if self.options.forget == "bounded" else "cross_entropy"
             start = scope
             if self.options.forget_from == "centre":
                 start = added(scope, self._centre(case, replies))
+            loss = self._forget_loss(state)
             self._collect(case, state, replies, case.request.forget, start, loss)
         evidence = Evidence(replies.scores, case.request)
         losses = replies.mean_losses(case.request)
@@ -119,6 +119,12 @@ class Foul(Method[FoulOptions]):
         state.round, state.extra = number, extra
         state.finished = reason or steering.finished()
         return record | {"seconds": time.perf_counter() - began, **replies.log.to_dict()}
+
+    def _forget_loss(self, state: MethodState) -> str:
+        """What forget clients descend."""
+        if self.options.forget == "negated":
+            return "cross_entropy"
+        return "unlikelihood" if state.numbers.get("flat") else "bounded"
 
     # Asking clients
 
@@ -222,7 +228,7 @@ class Foul(Method[FoulOptions]):
             "loss": loss,
             "epochs": options.unfit_epochs if state.numbers.get("unfit") else options.epochs,
             "min_steps": options.min_steps,
-            "rate": options.rate,
+            "rate": options.rate * (options.steep_rate if loss == "unlikelihood" else 1.0),
             "rate_scale": self._rate_scale(number),
             "precision": options.precision,
             "learning": learning.model_dump(mode="json", include=set(_LOCAL)),
@@ -268,6 +274,8 @@ class Foul(Method[FoulOptions]):
         clients, rows, shares = replies.sorted()
         forget = np.array([client in case.request.forget_ids for client in clients])
         options = self.options.matching_options()
+        if state.numbers.get("flat"):
+            options = replace(options, radius_of="larger_mean")
         gram = gram_matrix(rows).values
         centre = match(gram, forget, replace(options, kappa=0.0), shares)
         matching = match(gram, forget, options, shares) if forget.any() else centre
@@ -288,6 +296,9 @@ class Foul(Method[FoulOptions]):
         accuracies = self._probe(case, state, middle, way, replies)
         share, expected = choose_radius(POINTS, accuracies, state.numbers["aim"])
         state.numbers["expected"] = expected
+        state.numbers["flat"] = state.numbers.get("flat", False) or is_flat(
+            accuracies, state.numbers["aim"], self.options.flat
+        )
         told |= {"radius": share * self.options.kappa, "tried": accuracies, "expected": expected}
         return {name: middle[name] + share * way[name] for name in middle}, told
 

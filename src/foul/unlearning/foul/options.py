@@ -24,6 +24,13 @@ class FoulOptions(Section):
     forget: Literal["bounded", "negated"] = "bounded"
     """What forget clients send: the delta of a bounded unlearning loss, or of cross-entropy (the
     paper), which then counts with a minus."""
+    flat: float = Field(default=0.01, ge=0)
+    """A round in which no radius lowers forget accuracy by this much, and it is above the aim, has
+    shown that the bounded loss is flat: the model is sure of every label. From the next round on,
+    forget clients descend -log(1 - p_y), whose slope does not vanish, and the radius is a share of
+    the larger mean norm. 0: never."""
+    steep_rate: float = Field(default=0.25, gt=0)
+    """Their local learning rate then, as a share of the rate."""
     forget_from: Literal["round", "centre"] = "centre"
     """Where forget clients start: from the model of the round (the paper), or from where the retain
     clients' mean would lead, which is what their deltas must then conflict with."""
@@ -148,6 +155,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         precision="float32",
         control=False,
         delta=1.0,
+        flat=0.0,
         simplex="joint" if as_printed else "split",
         radius="sqrt_kappa" if as_printed else "kappa",
     )

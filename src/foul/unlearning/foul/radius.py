@@ -26,6 +26,11 @@ def choose_radius(
     return points[least], accuracies[least]
 
 
+def is_flat(accuracies: Sequence[float], aim: float, least: float) -> bool:
+    """Whether forget accuracy is above `aim` and no radius lowers it by at least `least`."""
+    return accuracies[0] > aim and accuracies[0] - min(accuracies) < least
+
+
 def aim_for(before: float, target: float, round: int, ramp: int) -> float:
     """Forget accuracy to aim for in this round (from 1): down to the target in equal steps."""
     if ramp <= 0:
