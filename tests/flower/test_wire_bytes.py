@@ -44,7 +44,10 @@ def test_the_wire_carries_what_the_ledger_says_and_hardly_more(tmp_path: Path) -
             there = [
                 f"127.0.0.1:{counts.port}" if w == federation.plan.door else w for w in own.command
             ]
-            node = subprocess.Popen(there, env=os.environ | dict(own.environment))
+            # A SuperNode starts its helper by name.
+            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+            environment = os.environ | dict(own.environment) | {"PATH": path}
+            node = subprocess.Popen(there, env=environment)
             try:
                 learned = subprocess.run(
                     [
