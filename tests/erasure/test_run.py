@@ -312,3 +312,13 @@ def test_a_full_disk_leaves_the_old_model_in_service(
     (job,) = run(store, [1])
     assert (job.number, job.phase) == (1, "done")
     assert store.service_hash() == job.model != before
+
+
+def test_limits_that_the_old_model_meets_show_nothing_and_the_receipt_says_so(
+    served: Store,
+) -> None:
+    assert served.state().jobs[1].evidence["1"]["before_passed"]
+    assert "The model before met the policy's limits, too" in receipts(served)[0]["outcome"]
+    file_request(served, "client:east-0")
+    run(served, [2], "retrain", SHORT)
+    assert "too" not in receipts(served)[1]["outcome"]

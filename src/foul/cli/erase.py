@@ -276,6 +276,8 @@ def show_job(state: State, job: Job, asked: Request) -> None:
     told = job.evidence.get(str(asked.number))
     if told:
         show_figures(f"{asked.id} by {job.method}", told["before"], told["after"], told["checks"])
+    if told and told.get("before_passed") and not job.exact:
+        typer.echo("The model before met these limits, too: they show no forgetting by themselves.")
     if job.phase == "failed":
         typer.echo(f"{asked.id} failed: {job.note}. In service: version {base.number} as before.")
     elif job.phase == "done" and job.version is not None:

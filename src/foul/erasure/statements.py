@@ -28,6 +28,8 @@ def erasure(state: State, job: Job, request: Request, config: Config) -> Stateme
     together = f", together with {others} other request{'s' * (others > 1)}" if others else ""
     before = [c for c in request.clients if c not in job.clients]
     earlier = f" {', '.join(before)} had been erased before." if before else ""
+    if job.evidence[str(request.number)].get("before_passed") and not job.exact:
+        earlier += " The model before met the policy's limits, too: compare the figures."
     kind = "exact: the new model never saw their data" if job.exact else "approximate"
     return Statement(
         "erasure",
