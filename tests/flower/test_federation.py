@@ -205,7 +205,7 @@ def test_a_client_that_hangs_sends_garbage_or_dies_is_left_out_and_comes_back(
         ended(start("learn", "small.toml", "engine=flower", *command, "--out", "run"))
     finally:
         worker.kill()
-        worker.wait()
+        worker.communicate()
         federation.release(f"worker-{bad}")
     records = {r["round"]: r["failures"] for r in RunFolder.open(tmp_path / "run").records()}
     assert {number: list(failures) for number, failures in records.items()} == {
