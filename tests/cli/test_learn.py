@@ -55,6 +55,7 @@ def test_figures_as_json(foul: Foul, small: Path, tmp_path: Path) -> None:
         "not_evaluated",
         "accuracy",
         "costs",
+        "wall_seconds",
         "disk_bytes",
     }
     assert summary == RunFolder.open(tmp_path / "run").summary()

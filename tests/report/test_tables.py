@@ -69,15 +69,15 @@ def test_several_seeds_show_how_many() -> None:
 
 
 def test_costs_with_learning_in_a_line_of_its_own() -> None:
-    learning = learning_costs(
-        [{"costs": {"learning": {"bytes_down": 1e6, "bytes_up": 2e6, "seconds": 5.0}}}, {}]
-    )
-    told = [r | {"bytes_down": r["bytes"] / 2} for r in THREE]
+    spent = {"bytes_down": 1e6, "bytes_up": 2e6, "seconds": 5.0}
+    learning = learning_costs([{"costs": {"learning": spent}, "wall_seconds": 3.0}, {}])
+    told = [r | {"bytes_down": r["bytes"] / 2, "wall_seconds": 1.0} for r in THREE]
     table = costs(rows(*told), learning)
     assert texts(table, "method") == ["learning, once", "foul", "retrain"]
     assert texts(table, "MB down") == ["1.0", "0.5", "2.0"]
     assert texts(table, "MB") == ["3.0", "1.0", "4.0"]
     assert texts(table, "GFLOP") == ["-", "2", "8"]
+    assert texts(table, "wall s") == ["3.0", "1.0", "1.0"]
     assert texts(costs(rows(*told), {}), "method") == ["foul", "retrain"]
 
 

@@ -161,6 +161,7 @@ def _finish(folder: RunFolder, setting: Setting, state: LearningState) -> None:
             "accuracy": accuracies.to_dict(),
             "not_evaluated": accuracies.missing,
             "costs": federation.ledger.to_dict(),
+            "wall_seconds": sum(record["seconds"] for record in folder.records()),
             "disk_bytes": folder.disk_bytes(),
         }
     )

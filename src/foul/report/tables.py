@@ -87,6 +87,7 @@ def learning_costs(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Stat]:
         dict(cost)
         | {
             "disk": summary.get("disk_bytes"),
+            "wall_seconds": summary.get("wall_seconds"),
             "bytes": _sum(cost, "bytes_down", "bytes_up"),
             "flops": _sum(cost, "flops_client", "flops_server"),
         }
