@@ -12,6 +12,7 @@ import pytest
 from small_runs import small_config
 
 from foul.config.load import config_to_toml
+from foul.erasure.receipts import check_receipt
 from foul.erasure.store import Store
 
 from .conftest import LENIENT
@@ -105,7 +106,9 @@ def test_a_month(tmp_path: Path) -> None:
     assert all(finding["ok"] for finding in told("erase", "audit", run, "-q"))
     foul("erase", "check", run / "erasure" / "receipts")
     receipts = sorted((run / "erasure" / "receipts").glob("receipt-*.json"))
-    kinds = [told("erase", "check", receipt)["statement"]["kind"] for receipt in receipts]
+    verdicts = [check_receipt(receipt) for receipt in receipts]
+    assert all(verdict.ok for verdict in verdicts)
+    kinds = [verdict.statement["kind"] for verdict in verdicts]
     assert kinds.count("erasure") == 8
     assert sorted(set(kinds)) == ["erasure", "failure", "readmission"]
     assert foul("erase", "verify", run, 7, "-q")
