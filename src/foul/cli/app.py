@@ -3,6 +3,8 @@
 import errno
 import signal
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from types import FrameType
 
 import typer
@@ -10,35 +12,22 @@ from rich.console import Console
 from rich.markup import escape
 
 import foul
-from foul.cli import (
-    compare,
-    config,
-    data,
-    doctor,
-    erase,
-    evaluate,
-    export,
-    federation,
-    flower,
-    info,
-    learn,
-    methods,
-    node,
-    report,
-    reproduce,
-    run,
-    ulira,
-    unlearn,
-)
 from foul.errors import FoulError
 
-app = typer.Typer(
-    name="foul",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="""[bold]Federated learning that can forget.[/bold]
+VERBS = {
+    **{
+        verb: f"{verb}:{verb}"
+        for verb in (
+            *("run", "learn", "unlearn", "methods", "compare", "evaluate", "report", "ulira"),
+            *("reproduce", "info", "export", "doctor", "node"),
+        )
+    },
+    "predict": "export:predict",
+    **{group: f"{group}:app" for group in ("erase", "federation", "flower", "data", "config")},
+}
+"""Each verb's module in this package, and the command or group of commands in it."""
+
+HELP = """[bold]Federated learning that can forget.[/bold]
 
 A federation of clients trains one model; later a client can be erased from it.
 
@@ -63,27 +52,33 @@ A federation of clients trains one model; later a client can be erased from it.
   foul run folder data.path=ROOT --forget domain:NAME --out runs/images
 
 Every setting is a key: `foul config schema` explains them, `key=value` changes one.
-Every command that prints figures takes --json.""",
-)
-app.command("run")(run.run)
-app.command("learn")(learn.learn)
-app.command("unlearn")(unlearn.unlearn)
-app.command("methods")(methods.methods)
-app.command("compare")(compare.compare)
-app.command("evaluate")(evaluate.evaluate)
-app.command("report")(report.report)
-app.command("ulira")(ulira.ulira)
-app.command("reproduce")(reproduce.reproduce)
-app.command("info")(info.info)
-app.command("export")(export.export)
-app.command("predict")(export.predict)
-app.command("doctor")(doctor.doctor)
-app.command("node")(node.node)
-app.add_typer(erase.app, name="erase")
-app.add_typer(federation.app, name="federation")
-app.add_typer(flower.app, name="flower")
-app.add_typer(data.app, name="data")
-app.add_typer(config.app, name="config")
+Every command that prints figures takes --json."""
+
+
+def program(words: Sequence[str]) -> typer.Typer:
+    """The command with the verb that these words begin with, or with all of them.
+
+    Most verbs import torch, which takes seconds: what is not asked for is not loaded.
+    """
+    app = typer.Typer(
+        name="foul",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help=HELP,
+    )
+    app.callback()(root)
+    asked = next(iter(words), "")
+    if asked != "--version":
+        for verb in [asked] if asked in VERBS else VERBS:
+            module, _, name = VERBS[verb].partition(":")
+            found = getattr(import_module(f"foul.cli.{module}"), name)
+            if isinstance(found, typer.Typer):
+                app.add_typer(found, name=verb)
+            else:
+                app.command(verb)(found)
+    return app
 
 
 def _version(show: bool) -> None:
@@ -92,7 +87,6 @@ def _version(show: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def root(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
@@ -110,7 +104,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:
-        app(prog_name="foul")
+        program(sys.argv[1:])(prog_name="foul")
     except FoulError as error:
         _fail(str(error), error.exit_code)
     except _Stopped:

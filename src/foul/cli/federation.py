@@ -17,7 +17,6 @@ from foul.cli.output import JSON_OPTION, print_json, print_table, size
 from foul.config import load_config
 from foul.config.load import config_to_toml
 from foul.deploy.certificates import certificate_names, renew_server_certificate, valid_until
-from foul.deploy.clients import choose_clients
 from foul.deploy.commands import nginx_server, shell_commands, systemd_unit
 from foul.deploy.federation import PATIENCE, RunningFederation, Tell
 from foul.deploy.folder import FederationFolder
@@ -96,6 +95,9 @@ def up(
         plan = Plan.read(folder.plan)
     else:
         chosen = load_config(*split_config(config, overrides))
+        # Not earlier: it loads data, and so torch, which no other verb of a federation needs.
+        from foul.deploy.clients import choose_clients
+
         ids = choose_clients(chosen, clients, named or ())
         plan = prepare_server(folder, chosen, ids, host=host, names=names or (), port=port)
     _start(RunningFederation(folder, plan), no_start, timeout, quiet, as_json)

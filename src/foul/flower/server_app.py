@@ -62,12 +62,12 @@ def perform(command: str) -> None:
     # Not earlier: the command line and torch take seconds to load.
     import click
 
-    from foul.cli.app import app as commands
+    from foul.cli.app import program
 
     words = shlex.split(command)
     if not words or words[0] not in VERBS:
         raise UserError(f"'{command}' is no command for a ServerApp", f"Use {', '.join(VERBS)}.")
     try:
-        commands([*words, "engine=flower"], prog_name="foul", standalone_mode=False)
+        program(words)([*words, "engine=flower"], prog_name="foul", standalone_mode=False)
     except click.ClickException as error:
         raise UserError(error.format_message()) from error
