@@ -85,7 +85,9 @@ def unlearn(
             request = ForgetRequest.parse(forget, ready.federation.clients)
             case = _case(folder, config, ready, request, chosen.needs, method)
             with folder.lock():
-                known = _known_result(folder, _identity(case, chosen, method), track)
+                # Of the case as it came: what a method then learns by itself follows from it.
+                identity = _identity(case, chosen, method)
+                known = _known_result(folder, identity, track)
                 if known is not None:
                     observer.on_message(
                         f"{method} has served {request.text} already; nothing to do"
@@ -94,7 +96,9 @@ def unlearn(
                 own = chosen.learning()
                 if own is not None:
                     case = _own_learning(folder, ready, case, own, method, observer)
-                return _run(folder, ready, case, chosen, method, observer, track, measured)
+                return _run(
+                    folder, ready, case, chosen, method, identity, observer, track, measured
+                )
     except QuorumError as error:
         raise QuorumError(
             error.what,
@@ -188,6 +192,7 @@ def _run(
     case: Case,
     method: Method[Any],
     name: str,
+    identity: str,
     observer: Observer,
     track: bool,
     measured: bool,
@@ -195,7 +200,6 @@ def _run(
     label = label_of(name, case.request.text)
     file = folder.path / "unlearning" / f"{label}.safetensors"
     file.parent.mkdir(exist_ok=True)
-    identity = _identity(case, method, name)
     state, records = _restore(file, identity, setting)
     if state is None:
         began = time.perf_counter()
