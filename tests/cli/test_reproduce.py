@@ -88,12 +88,14 @@ def test_curves_of_forgetting(foul: Foul, place: Path, pacs: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_sweep_over_kappa_and_eta(foul: Foul, place: Path, pacs: Path) -> None:
     told = run(foul, place, "fig-kappa-eta", pacs)
     results = told["trials"][0]["results"].values()
     assert {r["at"]["kappa"] for r in results if r["method"] == "foul-paper"} == {0.2, 0.5}
 
 
+@pytest.mark.slow
 def test_sweeps_over_learning_share_their_models(foul: Foul, place: Path, pacs: Path) -> None:
     told = run(foul, place, "fig-capacity", pacs)
     assert [row["K + V"] for row in told["tables"][0]["rows"]] == ["8 + 24", "16 + 16"]
@@ -103,6 +105,7 @@ def test_sweeps_over_learning_share_their_models(foul: Foul, place: Path, pacs: 
     assert {path.name for path in (place / "runs").iterdir()} == before
 
 
+@pytest.mark.slow
 def test_the_coefficients_on_images_that_the_command_makes(foul: Foul, place: Path) -> None:
     told = run(foul, place, "fig-coefficients")
     assert told["made_images"]
@@ -110,6 +113,7 @@ def test_the_coefficients_on_images_that_the_command_makes(foul: Foul, place: Pa
     assert len(told["tables"][0]["rows"]) == 8
 
 
+@pytest.mark.slow
 def test_colored_mnist_needs_no_data(foul: Foul, place: Path) -> None:
     told = run(foul, place, "table-colored-mnist", "data.max_per_domain=60")
     assert [len(table["rows"]) for table in told["tables"]] == [6, 6]

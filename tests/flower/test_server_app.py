@@ -9,7 +9,7 @@ from flwr.app import Context, RecordDict
 from small_runs import small_config, without_times
 
 from flower.fake_grid import FakeGrid, FakeNode
-from foul import Config, RunFolder, UserError, build_clients, learn, load_dataset
+from foul import Config, FoulError, RunFolder, UserError, build_clients, learn, load_dataset
 from foul.client.features import FeatureStore
 from foul.client.worker import Worker
 from foul.config.load import config_to_toml
@@ -68,6 +68,7 @@ def _back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 FOUR = "flower.clients=[north-0,north-1,east-0,east-1] flower.wait=1"
 
 
+@pytest.mark.slow
 def test_learning_and_forgetting_end_with_the_bits_of_this_process(
     command: Command, config: Config, tmp_path: Path
 ) -> None:
@@ -114,8 +115,9 @@ def test_a_client_that_left_is_named_and_the_run_goes_on(
 
 
 def test_below_the_quorum_it_stops_and_resumes(
-    command: Command, grid: FakeGrid, tmp_path: Path
+    command: Command, grid: FakeGrid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("foul.flower.engine.GRACE", 0.0)
     job = Job.of(tmp_path / "run")
     for node in (1, 2, 3):
         grid.online[node].answer = lambda _: None
@@ -139,7 +141,7 @@ def test_whoever_waits_gets_progress_and_output(command: Command, tmp_path: Path
     assert [c[1]["round"] for c in calls if c[0] == "on_round"] == [1, 2]
 
 
-def test_a_study_runs_on_the_nodes(command: Command, tmp_path: Path) -> None:
+def test_a_study_runs_on_the_nodes(command: Command, grid: FakeGrid, tmp_path: Path) -> None:
     command(
         f"run small.toml {FOUR} learning.rounds=1 --methods none --forget client:north-1 "
         "--out study -q"
@@ -147,6 +149,10 @@ def test_a_study_runs_on_the_nodes(command: Command, tmp_path: Path) -> None:
     results = json.loads((tmp_path / "study" / "results.json").read_text())
     assert [result["method"] for result in results] == ["none"]
     assert (tmp_path / "study" / "report.html").is_file()
+    # Single images stay where they are.
+    assert not {"reconstruct", "latents"} & {_task(message) for message in grid.sent}
+    with pytest.raises(UserError, match="Pictures show clients' images"):
+        command("evaluate study --parts pictures -q")
 
 
 def test_models_are_evaluated_on_the_nodes(
@@ -227,3 +233,11 @@ def test_an_erasure_at_nodes_ends_with_the_version_of_this_process(
     assert "north-1" not in stores[1].entries()[-1].body["participation"]
     command("erase verify there 1 -q")
     assert stores[1].entries()[-1].kind == "verified"
+    # What fails without an exception fails there too.
+    job = Job.of(tmp_path / "there")
+    strict = "[accept]\nmia_auc_high = 0.5\nmia_auc_low = 0.5\n"
+    (stores[1].path / "policy.toml").write_text(strict)
+    with pytest.raises(FoulError, match="exit code 2"):
+        command("erase verify there 1 -q", job)
+    assert job.outcome() == Outcome(2)
+    assert "The policy is not met." in job.output()
