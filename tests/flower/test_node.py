@@ -149,6 +149,16 @@ def test_a_socket_that_was_left_behind_is_replaced(
     listen(Path("left.sock")).close()
 
 
+def test_a_file_that_is_no_socket_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="is no socket"):
+        listen(Path("notes.txt"))
+    assert Path("notes.txt").read_text() == "mine"
+
+
 def test_two_nodes_cannot_share_a_socket(node: Path) -> None:
     with pytest.raises(UserError, match="Another node listens"):
         listen(node)
@@ -166,5 +176,9 @@ def test_the_worker_has_the_asked_network_and_the_nodes_features(
     make = worker_maker(Config(device="cpu", threads=1), holding, tmp_path)
     worker = make(ModelConfig.model_validate(TINY))
     assert [each.id for each in worker.clients] == [client.id]
-    wanted = learn_request(client.id, snapshot(make_net(seed=1)))
-    assert not worker.perform(wanted).error
+    tensors = snapshot(make_net(seed=1))
+    assert not worker.perform(learn_request(client.id, tensors)).error
+    # A server elsewhere does not get to see single images.
+    for task in ("reconstruct", "latents"):
+        shown = worker.perform(Request(client.id, task, 0, tensors, {"samples": 1}))
+        assert f"no task is called '{task}'" in shown.error

@@ -62,11 +62,18 @@ def evaluate_run(
         return []
     features, erased = folder.path / "features", folder.erased()
     config, known = config or folder.config(), folder.clients()
+    # Pictures show single images, which never leave a node.
+    drawn = "pictures" in parts and config.engine == "local"
+    if len(parts) == 1 and "pictures" in parts and not drawn:
+        raise UserError(
+            "Pictures show clients' images, which do not leave their nodes (engine=flower)",
+            "Measure something else with --parts.",
+        )
     with opened(config, observer, features, setting, erased, known) as ready:
         folder.require_same_data(ready.facts())
         with folder.lock():
             # They are the learned model's, which no method changes: made once, unless asked for.
-            if "pictures" in parts and (len(parts) == 1 or not _pictures(folder).is_file()):
+            if drawn and (len(parts) == 1 or not _pictures(folder).is_file()):
                 _draw(folder, ready)
             evaluator = _Evaluator(folder, ready, parts, missing_only)
             found = []

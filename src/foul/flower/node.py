@@ -19,7 +19,8 @@ from types import TracebackType
 import torch
 
 from foul.client.features import FeatureStore
-from foul.client.worker import Worker
+from foul.client.pictures import latents, reconstruct
+from foul.client.worker import TASKS, Worker
 from foul.config.schema import Config, ModelConfig
 from foul.devices import pick_device, plan_cpu
 from foul.errors import UserError
@@ -34,6 +35,9 @@ LONGEST_PATH = 100
 
 _READING = 60.0
 """Seconds in which a message must follow its connection."""
+
+_ASKABLE = {name: task for name, task in TASKS.items() if task not in (reconstruct, latents)}
+"""What a server elsewhere may ask for: not the tasks that show single images."""
 
 MakeWorker = Callable[[ModelConfig], Worker]
 
@@ -127,7 +131,7 @@ def worker_maker(config: Config, holding: Holding, features: Path) -> MakeWorker
         torch.set_num_threads(plan_cpu(1, config.threads, device).threads)
         # Its tensors come with every task.
         net = DisentangledNet(model, len(holding.classes), holding.image_size)
-        return Worker([holding.client], net, device, features=FeatureStore(features))
+        return Worker([holding.client], net, device, _ASKABLE, FeatureStore(features))
 
     return make
 
@@ -197,7 +201,7 @@ def listen(path: Path) -> socket:
     """A socket that only this user can open; one that a killed node left behind is replaced.
 
     Raises:
-        UserError: the path is too long, or another node listens there.
+        UserError: the path is too long, something else is there, or another node listens.
     """
     if len(os.fsencode(path)) > LONGEST_PATH:
         raise UserError(
@@ -205,9 +209,11 @@ def listen(path: Path) -> socket:
             "Choose a shorter --socket.",
         )
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.exists():
+    if path.is_socket():
         _require_unused(path)
         path.unlink()
+    elif path.exists():
+        raise UserError(f"{path} is there and is no socket", "Choose another --socket.")
     door = socket(AF_UNIX)
     before = os.umask(0o177)
     try:
