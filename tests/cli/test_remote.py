@@ -13,9 +13,9 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], Path, Any]]
     """What is handed over to a ServerApp, which answers 'done'."""
     calls: list[tuple[list[str], Path, Any]] = []
 
-    def perform(arguments: list[str], run: Path, config: Any, observer: object) -> str:
+    def perform(arguments: list[str], run: Path, config: Any, observer: object) -> tuple[str, int]:
         calls.append((list(arguments), run, config))
-        return "done\n"
+        return "done\n", 0
 
     monkeypatch.setattr(remote, "perform_remotely", perform)
     return calls
@@ -86,6 +86,14 @@ def test_a_failure_there_is_a_failure_here(
     monkeypatch.setattr(remote, "perform_remotely", fail)
     told = foul("learn", small, "engine=flower", "--out", tmp_path / "x")
     assert told.error(1) == "foul: The quorum is 3"
+
+
+def test_a_command_that_printed_and_failed_there_does_both_here(
+    foul: Foul, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "perform_remotely", lambda *_: ("The policy is not met.\n", 2))
+    told = foul("learn", small, "engine=flower", "--out", tmp_path / "x")
+    assert (told.out, told.code) == ("The policy is not met.\n", 2)
 
 
 def test_without_flower_there_is_one_clear_line(

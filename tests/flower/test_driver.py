@@ -12,6 +12,8 @@ from foul.flower.driver import Flower, perform_remotely
 from foul.flower.job import Job, JobLog, Outcome
 
 Behaviour = Callable[[Job], None]
+Submit = Callable[..., tuple[str, int]]
+DONE = ("42\n", 0)
 
 
 class FakeFlower:
@@ -39,11 +41,13 @@ class FakeFlower:
 
 
 @pytest.fixture
-def submit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
+def submit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Submit:
     monkeypatch.setattr(driver, "ASK", 0.0)
     monkeypatch.setattr(driver, "POLL", 0.01)
 
-    def submit(flower: FakeFlower, *words: str, observer: Observer | None = None) -> str:
+    def submit(
+        flower: FakeFlower, *words: str, observer: Observer | None = None
+    ) -> tuple[str, int]:
         monkeypatch.setattr(Flower, "of", lambda config: flower)
         return perform_remotely(words, tmp_path / "run", FlowerConfig(), observer or Observer())
 
@@ -56,7 +60,7 @@ def good(job: Job) -> None:
     job.end(Outcome(0))
 
 
-def test_what_the_command_printed_is_the_answer(submit: Callable[..., str], tmp_path: Path) -> None:
+def test_what_the_command_printed_is_the_answer(submit: Submit, tmp_path: Path) -> None:
     told: list[str] = []
 
     class Told(Observer):
@@ -64,7 +68,7 @@ def test_what_the_command_printed_is_the_answer(submit: Callable[..., str], tmp_
             told.append(text)
 
     flower = FakeFlower(good)
-    assert submit(flower, "learn", "my config.toml", "--out", "run", observer=Told()) == "42\n"
+    assert submit(flower, "learn", "my config.toml", "--out", "run", observer=Told()) == DONE
     assert told == ["on it"]
     assert flower.started[0]["command"] == "learn 'my config.toml' --out run"
     assert flower.started[0]["cwd"] == os.getcwd()
@@ -72,8 +76,17 @@ def test_what_the_command_printed_is_the_answer(submit: Callable[..., str], tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_command_that_printed_and_failed_does_both_here(submit: Submit, tmp_path: Path) -> None:
+    def unmet(job: Job) -> None:
+        (job.folder / "output.txt").write_text("The policy is not met.\n")
+        job.end(Outcome(2))
+
+    assert submit(FakeFlower(unmet), "erase", "verify") == ("The policy is not met.\n", 2)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("code", [1, 2])
-def test_a_failed_command_fails_here_with_its_code(submit: Callable[..., str], code: int) -> None:
+def test_a_failed_command_fails_here_with_its_code(submit: Submit, code: int) -> None:
     flower = FakeFlower(lambda job: job.end(Outcome(code, "No luck. Try again.")))
     with pytest.raises(FoulError, match=r"^No luck\. Try again\.$") as caught:
         submit(flower, "learn")
@@ -81,13 +94,13 @@ def test_a_failed_command_fails_here_with_its_code(submit: Callable[..., str], c
     assert flower.stopped == []
 
 
-def test_a_server_app_that_died_is_a_failure(submit: Callable[..., str]) -> None:
+def test_a_server_app_that_died_is_a_failure(submit: Submit) -> None:
     flower = FakeFlower(lambda job: None, "finished:failed")
     with pytest.raises(MachineError, match=r"run 77 ended without an outcome.*finished:failed"):
         submit(flower, "learn")
 
 
-def test_a_superlink_that_does_not_answer_is_waited_for(submit: Callable[..., str]) -> None:
+def test_a_superlink_that_does_not_answer_is_waited_for(submit: Submit) -> None:
     job_of: list[Job] = []
     flower = FakeFlower(job_of.append, "")
 
@@ -102,13 +115,11 @@ def test_a_superlink_that_does_not_answer_is_waited_for(submit: Callable[..., st
             told.append(text)
 
     flower.status = later  # type: ignore[method-assign]
-    assert submit(flower, "learn", observer=Told()) == "42\n"
+    assert submit(flower, "learn", observer=Told()) == DONE
     assert "SuperLink does not answer" in told[0]
 
 
-def test_a_command_that_a_killed_caller_left_is_followed(
-    submit: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_command_that_a_killed_caller_left_is_followed(submit: Submit, tmp_path: Path) -> None:
     job = Job.of(tmp_path / "run")
     job.begin()
     job.note("77", "learn a.toml --out run")
@@ -119,13 +130,11 @@ def test_a_command_that_a_killed_caller_left_is_followed(
         return "running"
 
     flower.status = later  # type: ignore[method-assign]
-    assert submit(flower, "learn", "a.toml", "--out", "run", "--resume") == "42\n"
+    assert submit(flower, "learn", "a.toml", "--out", "run", "--resume") == DONE
     assert flower.started == []
 
 
-def test_another_command_on_a_busy_run_is_refused(
-    submit: Callable[..., str], tmp_path: Path
-) -> None:
+def test_another_command_on_a_busy_run_is_refused(submit: Submit, tmp_path: Path) -> None:
     job = Job.of(tmp_path / "run")
     job.begin()
     job.note("77", "learn a.toml --out run")
@@ -133,19 +142,20 @@ def test_another_command_on_a_busy_run_is_refused(
         submit(FakeFlower(good), "unlearn", "run")
 
 
+@pytest.mark.parametrize("state", ["finished:failed", "finished:unknown"])
 def test_a_command_whose_run_has_died_is_started_again(
-    submit: Callable[..., str], tmp_path: Path
+    submit: Submit, tmp_path: Path, state: str
 ) -> None:
     job = Job.of(tmp_path / "run")
     job.begin()
     job.note("77", "learn a.toml --out run")
-    flower = FakeFlower(good, "finished:failed")
-    assert submit(flower, "learn", "a.toml", "--out", "run", "--resume") == "42\n"
+    flower = FakeFlower(good, state)
+    assert submit(flower, "learn", "a.toml", "--out", "run", "--resume") == DONE
     assert len(flower.started) == 1
 
 
 def test_who_interrupts_the_command_stops_its_run(
-    submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
@@ -158,7 +168,7 @@ def test_who_interrupts_the_command_stops_its_run(
 
 
 def test_without_flower_there_is_one_clear_line(
-    submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install 'foul\[flower\]'"):
@@ -196,5 +206,7 @@ def test_a_superlink_that_cannot_be_reached_is_named(program: Callable[..., Path
     program('{"success": false, "error-message": "Connection refused"}', 1)
     with pytest.raises(MachineError, match=r"Connection refused.*FLWR_HOME"):
         flower.start(Path("app"), Path("x.toml"))
+    program('{"success": false, "error-message": "[code: 16] Run ID not found."}', 1)
+    assert flower.status("5") == "finished:unknown"
     program("no JSON at all", 1)
     assert flower.status("5") == ""

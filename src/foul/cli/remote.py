@@ -35,8 +35,10 @@ def handed_over(config: Config, run: Path, quiet: bool) -> bool:
     if config.engine == "local" or is_serving():
         return False
     with ProgressDisplay(quiet) as display:
-        output = perform_remotely(sys.argv[1:], run, config.flower, display)
+        output, code = perform_remotely(sys.argv[1:], run, config.flower, display)
     typer.echo(output, nl=False)
+    if code:
+        raise typer.Exit(code)
     return True
 
 

@@ -26,6 +26,9 @@ POLL = 0.2
 ASK = 15.0
 """Seconds between two questions to Flower whether its run is still alive: each starts a process."""
 
+_UNKNOWN = "Run ID not found"
+"""What a SuperLink says of a run that it never had, or had in a database that is gone."""
+
 
 def require_flower() -> None:
     """
@@ -38,8 +41,8 @@ def require_flower() -> None:
 
 def perform_remotely(
     arguments: Sequence[str], run: Path, config: FlowerConfig, observer: Observer
-) -> str:
-    """Have a ServerApp perform this command; answers what it printed.
+) -> tuple[str, int]:
+    """Have a ServerApp perform this command; answers what it printed, and its exit code.
 
     A command that a killed caller left running is followed instead of started again.
 
@@ -67,11 +70,11 @@ def perform_remotely(
         raise
     output = job.output()
     job.clear()
-    if outcome.code:
+    if outcome.error:
         failure = FoulError(outcome.error)
         failure.exit_code = outcome.code
         raise failure
-    return output
+    return output, outcome.code
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,10 @@ class Flower:
 
     def status(self, number: str) -> str:
         """`running`, `finished:failed` and so on; empty if the SuperLink does not answer."""
-        runs = self._run("list", *self._link, "--run-id", number).get("runs") or [{}]
+        told = self._run("list", *self._link, "--run-id", number)
+        if _UNKNOWN in str(told.get("error-message", "")):
+            return "finished:unknown"
+        runs = told.get("runs") or [{}]
         return str(runs[0].get("status", ""))
 
     def stop(self, number: str) -> None:

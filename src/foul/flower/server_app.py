@@ -29,32 +29,32 @@ def main(grid: Grid, context: Context) -> None:
     if cwd:
         os.chdir(cwd)
     with serving(grid):
-        if job:
-            perform_for(Job(Path(job)), command)
-        else:
-            perform(command)
+        code = perform_for(Job(Path(job)), command) if job else perform(command)
+    if code:
+        raise FoulError(f"foul {command}: exit code {code}")
 
 
-def perform_for(job: Job, command: str) -> None:
-    """Perform a command for somebody who waits, and tell how it ended."""
+def perform_for(job: Job, command: str) -> int:
+    """Perform a command for somebody who waits, and tell how it ended; its exit code."""
     try:
         with (
             job.current(),
             (job.folder / "output.txt").open("w", encoding="utf-8") as output,
             contextlib.redirect_stdout(output),
         ):
-            perform(command)
+            code = perform(command)
     except FoulError as error:
         job.end(Outcome(error.exit_code, str(error)))
         raise
     except BaseException as error:
         job.end(Outcome(1, f"The ServerApp failed: {type(error).__name__}: {error}"))
         raise
-    job.end(Outcome(0))
+    job.end(Outcome(code))
+    return code
 
 
-def perform(command: str) -> None:
-    """Perform a command as the command line would, on the nodes.
+def perform(command: str) -> int:
+    """Perform a command as the command line would, on the nodes; its exit code.
 
     Raises:
         UserError: it is no command that asks clients.
@@ -68,6 +68,8 @@ def perform(command: str) -> None:
     if not words or words[0] not in VERBS:
         raise UserError(f"'{command}' is no command for a ServerApp", f"Use {', '.join(VERBS)}.")
     try:
-        program(words)([*words, "engine=flower"], prog_name="foul", standalone_mode=False)
+        # `typer.Exit` is no exception here: its code is what comes back.
+        code = program(words)([*words, "engine=flower"], prog_name="foul", standalone_mode=False)
     except click.ClickException as error:
         raise UserError(error.format_message()) from error
+    return int(code or 0)
