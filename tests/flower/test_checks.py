@@ -10,8 +10,9 @@ from foul.flower.checks import read_reply
 from foul.flower.parcel import Parcel
 
 PLENTY = 10**9
-ASKED = Request("a", "outputs", 1, {}, {})
-"""A task that answers with tensors alone."""
+ASKED = Request("a", "latents", 1, {}, {})
+"""A task that answers with tensors alone, of which nothing is known before."""
+OUTPUTS = Request("a", "outputs", 1, {"head.weight": torch.zeros(3, 8)}, {"splits": ["test"]})
 VALUES = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -50,6 +51,13 @@ def test_no_value_can_raise_or_pass_for_another_kind(key: str, value: object) ->
 def test_a_deep_nest_is_garbage() -> None:
     deep = b'{"numbers": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     assert "garbage" in read_reply(ASKED, Parcel(deep), PLENTY).error
+
+
+def test_tensors_with_other_names_than_were_asked_for_are_an_error_of_that_client() -> None:
+    for name, told in (("test", ""), ("train", "tensor 'test' is missing")):
+        reply = Reply("a", {name: torch.zeros(2, 3)})
+        parcel = Parcel(encode_reply(reply), encode_tensors(reply.tensors))
+        assert read_reply(OUTPUTS, parcel, PLENTY).error == told
 
 
 def test_a_long_error_is_cut() -> None:

@@ -10,6 +10,7 @@ from safetensors import SafetensorError
 from foul.federation.codec import decode_tensors
 from foul.federation.messages import ClientInfo, Reply, Request
 from foul.flower.numbers import unfit
+from foul.flower.outputs import unfit_outputs
 from foul.flower.parcel import PROTOCOL, Parcel
 
 _LONGEST_ERROR = 300
@@ -65,7 +66,11 @@ def read_reply(request: Request, parcel: Parcel, largest: int) -> Reply:
         return Reply(client, error=f"its reply is garbage ({_short(error)})")
     if client and said.client != client:
         return Reply(client, error=f"it answered as '{said.client[:100]}'")
-    problem = said.error[:_LONGEST_ERROR] or unfit(request, said.numbers)
+    problem = (
+        said.error[:_LONGEST_ERROR]
+        or unfit(request, said.numbers)
+        or unfit_outputs(request, tensors)
+    )
     return Reply(said.client, tensors, said.numbers, said.flops, said.seconds, problem)
 
 
