@@ -1,10 +1,17 @@
 """Free ports, and clear words about those that are not."""
 
 import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
-from foul.deploy.ports import free_ports, ports_from, require_free
+from foul.deploy.certificates import make_authority, make_server_certificate
+from foul.deploy.ports import free_ports, is_served, ports_from, require_free
 from foul.errors import UserError
 
 
@@ -37,3 +44,30 @@ def test_ports_follow_each_other_or_are_any() -> None:
 def test_what_is_no_port_of_this_machine_is_refused(host: str, port: int) -> None:
     with pytest.raises(UserError, match="cannot be used"):
         require_free(port, host)
+
+
+@contextmanager
+def tls_server(certificates: Path) -> Iterator[int]:
+    """A server that shows this folder's certificate; its port."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates / "server.crt", certificates / "server.key")
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_our_server_is_known_by_its_certificate(tmp_path: Path) -> None:
+    for name in ("ours", "theirs"):
+        (tmp_path / name).mkdir()
+        make_authority(tmp_path / name)
+        make_server_certificate(tmp_path / name, [])
+    with tls_server(tmp_path / "ours") as port:
+        assert is_served("127.0.0.1", port, tmp_path / "ours" / "ca.crt")
+        assert not is_served("127.0.0.1", port, tmp_path / "theirs" / "ca.crt")
+    assert not is_served("127.0.0.1", port, tmp_path / "ours" / "ca.crt")

@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from foul.deploy.certificates import make_authority
+from foul.deploy.control import Control
 from foul.deploy.federation import RunningFederation
 from foul.deploy.folder import FederationFolder
 from foul.deploy.plan import Plan, Process
+from foul.deploy.ports import free_ports
 from foul.deploy.processes import gone, marked
 from foul.deploy.supervisor import Note, launch, read_notes
+from foul.errors import MachineError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -122,6 +126,22 @@ def test_what_is_held_or_waits_is_not_started(
     assert federation.pid("a") == 0
     federation.release("a")
     wait_for(lambda: federation.pid("a"))
+
+
+def test_a_server_whose_proxy_cannot_listen_is_not_up(
+    make: Callable[..., RunningFederation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Control, "healthy", lambda self: True)
+    monkeypatch.setattr(Control, "nodes", lambda self: [])
+    (port,) = free_ports(1)
+    taken = ("sh", "-c", "echo the port is taken; exit 1")
+    federation = make(Process("superlink", SLEEP, port=1), Process("proxy", taken, port=port))
+    make_authority(federation.folder.certificates)
+    with pytest.raises(MachineError, match=r"(?s)proxy ended \d times.*the port is taken"):
+        federation.start(lambda text: None, 60)
+    # Another program's door is not ours to wait for.
+    federation.hold("proxy")
+    federation.start(lambda text: None, 60)
 
 
 def test_a_number_given_to_another_process_is_not_ours(tmp_path: Path) -> None:

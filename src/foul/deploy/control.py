@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     PublicFormat,
@@ -69,10 +70,20 @@ class Control:
         )
 
     def register(self, public_key: Path, name: str) -> int:
-        """Let the owner of this key serve the client of this name; the node's number."""
+        """Let the owner of this key serve the client of this name; the node's number.
+
+        Raises:
+            UserError: the file holds no public key, or the SuperLink refuses it.
+        """
         from flwr.proto.control_pb2 import RegisterNodeRequest
 
-        key = load_ssh_public_key(public_key.read_bytes())
+        try:
+            key = load_ssh_public_key(public_key.read_bytes())
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise UserError(
+                f"{public_key} holds no public key",
+                "It is nodes/ID/key.pub of the site's folder; the file without .pub stays there.",
+            ) from error
         encoded = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         with self._client() as client:
             reply = client.RegisterNode(RegisterNodeRequest(public_key=encoded, name=name))

@@ -14,7 +14,7 @@ from foul.config.schema import Config
 from foul.deploy.control import Control
 from foul.deploy.folder import FederationFolder
 from foul.deploy.plan import CONNECTION, LOCAL, Plan, driver_environment
-from foul.deploy.ports import require_free
+from foul.deploy.ports import is_served, require_free
 from foul.deploy.prepare import prepare_server
 from foul.deploy.processes import gone, marked, seconds_since, send, stop
 from foul.deploy.supervisor import Note, launch, read_notes
@@ -238,6 +238,15 @@ class RunningFederation:
             if client not in known or known[client].registered:
                 self.folder.registration(client).touch()
         watch.tell("SuperLink: up")
+        if not (self.folder.held / "proxy").exists():
+            self._await(self._open_to_nodes, lambda: "proxy", watch)
+
+    def _open_to_nodes(self) -> bool:
+        """Whether our proxy, and no other program, listens where nodes will call."""
+        host = self.plan.door.rpartition(":")[0]
+        # The proxy may listen on all addresses of either kind.
+        near = "localhost" if host == LOCAL else host
+        return is_served(near, self.ports["proxy"], self.folder.authority)
 
     def _admitted(self) -> set[str]:
         """Clients here whose node may join; at a site, its own."""

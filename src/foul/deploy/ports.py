@@ -1,8 +1,10 @@
 """Ports of this machine."""
 
 import socket
+import ssl
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from foul.deploy.plan import LOCAL
 from foul.errors import UserError
@@ -48,3 +50,16 @@ def require_free(port: int, host: str = LOCAL) -> None:
                 f"Port {port} of {host} cannot be used ({reason})",
                 "Choose another --port, or 0 for any.",
             ) from error
+
+
+def is_served(host: str, port: int, authority: Path) -> bool:
+    """Whether a server with a certificate of this authority listens there, and not another's."""
+    trust = ssl.create_default_context(cafile=str(authority))
+    try:
+        with (
+            socket.create_connection((host, port), 5) as plain,
+            trust.wrap_socket(plain, server_hostname="localhost"),
+        ):
+            return True
+    except OSError:
+        return False
