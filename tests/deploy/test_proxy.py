@@ -244,6 +244,18 @@ def test_a_body_of_unclear_length_reaches_no_control_call(door: Door, framing: s
     assert all(path == CALL for path, _, _ in door.upstream.calls)
 
 
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("to", ["websocket", "h2c"])
+def test_nobody_changes_the_protocol(door: Door, version: str, to: str) -> None:
+    more = f"connection: upgrade, http2-settings\r\nupgrade: {to}\r\nhttp2-settings: AAMAAABk\r\n"
+    head = f"POST {CALL} HTTP/{version}\r\nhost: x\r\ncontent-length: 0\r\n{more}\r\n"
+    hidden = b"POST /v1/control/start-run HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"
+    answer = door.raw(head.encode() + hidden)
+    assert b" 101 " not in answer
+    assert [path for path, _, _ in door.upstream.calls] == [CALL]
+    assert "upgrade" not in door.upstream.calls[0][1]
+
+
 def test_a_kept_connection_is_checked_for_every_request(door: Door) -> None:
     with contextlib.closing(door.connect()) as connection:
         for path, status in ((CALL, 200), (CALL, 200), ("/v1/control/list-runs", 404)):
