@@ -33,7 +33,11 @@ def receive(source: Connection, patience: float | None = None) -> Parcel:
     Raises:
         EOFError, OSError: the other side is gone, or sends nothing for `patience` seconds.
     """
+    envelope, header, tensors = (_frame(source, patience) for _ in range(3))
+    return Parcel(header, tensors, envelope)
+
+
+def _frame(source: Connection, patience: float | None) -> bytes:
     if not source.poll(patience):
         raise TimeoutError("nothing was sent")
-    envelope, header, tensors = (source.recv_bytes() for _ in range(3))
-    return Parcel(header, tensors, envelope)
+    return source.recv_bytes()
