@@ -120,6 +120,11 @@ def test_a_site_belongs_to_one_server_and_client(foul: Foul, small: Path, place:
     assert "is the site of clinic-3 at fl.example.org:1" in other.error()
     again = foul(*base, "--client", "clinic-4", "--ca", server.authority)
     assert "is the site of clinic-3" in again.error()
+    # Both verbs have the same default folder.
+    door = Plan.read(server.plan).door
+    for address in (door, "fl.example.org:1"):
+        there = foul("federation", "join", address, "--dir", place, "--no-start")
+        assert "is a server's folder" in there.error()
 
 
 def test_a_site_is_asked_nothing_about_the_federation(foul: Foul, small: Path, place: Path) -> None:

@@ -146,15 +146,15 @@ def join(
         chosen = load_config(*split_config(config, overrides))
         prepare_site(folder, chosen, client, server, ca, data=where, port=port)
     federation = RunningFederation.open(directory)
-    if federation.plan.door != server or client not in ("", *federation.plan.clients):
-        (own,) = federation.plan.clients or ("",)
+    if federation.is_server:
+        raise UserError(f"{directory} is a server's folder", "Choose another --dir for the site.")
+    (own,) = federation.plan.clients
+    if federation.plan.door != server or client not in ("", own):
         raise UserError(
-            f"{directory} is the site of {own or 'no client'} at {federation.plan.door}",
-            "Choose another --dir.",
+            f"{directory} is the site of {own} at {federation.plan.door}", "Choose another --dir."
         )
     _start(federation, no_start, timeout, quiet, as_json)
-    if not as_json and not federation.has_joined(federation.plan.clients[0]):
-        own = federation.plan.clients[0]
+    if not as_json and not federation.has_joined(own):
         typer.echo(
             f"Send {federation.folder.key(own)}.pub to the server. There:\n"
             f"  foul federation register {own} {own}.pub --dir SERVER-FOLDER"

@@ -16,8 +16,8 @@ data, keys and runs elsewhere.
     flwr run . foul --stream -c 'command="unlearn runs/flower --forget client:plain-0"'
     flwr list foul                                   # did it fail? --stream never says so
 
-`command` is a foul command without the leading `foul`: learn, unlearn, run, compare or evaluate.
-Its relative paths count in `cwd`, on the server.
+`command` is a foul command without the leading `foul`: learn, unlearn, run, compare, evaluate or
+erase. Its relative paths count in `cwd`, on the server.
 """
 IGNORED = "*.fab\n__pycache__/\nruns/\n"
 

@@ -43,7 +43,7 @@ def connect(config: Config, known: Sequence[ClientInfo] = ()) -> "FlowerEngine":
     if grid is None:
         raise UserError(
             "engine=flower works inside a Flower ServerApp",
-            "Use the command (foul learn, unlearn, run, compare or evaluate), which starts one.",
+            "Use the command (foul learn, unlearn, run, compare, evaluate, erase): it starts one.",
         )
     from foul.flower.engine import FlowerEngine
 
