@@ -15,7 +15,8 @@ from foul.erasure.store import Store
 from .conftest import Foul
 
 LENIENT = (
-    "[accept]\nmia_auc_high = 1.0\nmia_auc_low = 0.0\nretain_loss = 1.0\nretain_test_loss = 1.0\n"
+    "[accept]\nmia_auc_high = 1.0\nmia_auc_low = 0.0\nforget_gap = 1.0\nretain_loss = 1.0\n"
+    "retain_test_loss = 1.0\n"
 )
 
 

@@ -18,6 +18,7 @@ LENIENT = """
 [accept]
 mia_auc_high = 1.0
 mia_auc_low = 0.0
+forget_gap = 1.0
 retain_loss = 1.0
 retain_test_loss = 1.0
 """

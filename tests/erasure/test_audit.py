@@ -7,6 +7,8 @@ from foul.erasure.requests import file_request
 from foul.erasure.run import run
 from foul.erasure.store import Store
 
+from .conftest import LENIENT, SHORT, MakeStore
+
 
 def wrong(store: Store) -> list[str]:
     return [finding.what for finding in audit(store) if not finding.ok]
@@ -38,3 +40,11 @@ def test_a_damaged_ledger_is_the_first_thing_told(served: Store) -> None:
     served.ledger.file.write_bytes(served.ledger.file.read_bytes()[:5000])
     with pytest.raises(UserError, match="is damaged"):
         audit(served)
+
+
+def test_what_the_policy_keeps_is_no_leftover(make_store: MakeStore) -> None:
+    store = make_store(LENIENT + "[purge]\nold_model = 'keep'\ncheckpoints = 'keep'\n")
+    file_request(store, "client:north-1")
+    run(store, [1], "not", SHORT)
+    assert any(b"north-1" in file.read_bytes() for file in store.folder.checkpoints.iterdir())
+    assert wrong(store) == []

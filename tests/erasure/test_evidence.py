@@ -12,6 +12,7 @@ ACCEPT = Accept(mia_auc_high=0.6, mia_auc_low=0.4, retain_loss=0.05, retain_test
 
 def figures(**values: float | None) -> Figures:
     usual = {"mia_high": 0.55, "mia_low": 0.45, "ra": 0.9, "retain_test": 0.8}
+    usual |= {"fa": 0.7, "forget_test": 0.65}
     return {**dict.fromkeys(KEYS), **usual, **values}
 
 
@@ -22,6 +23,9 @@ def figures(**values: float | None) -> Figures:
         ({"mia_high": 0.6}, []),
         ({"mia_high": 0.61}, ["mia_high"]),
         ({"mia_low": 0.39}, ["mia_low"]),
+        ({"fa": 0.75}, []),
+        ({"fa": 0.85}, ["fa"]),
+        ({"fa": 0.2}, []),
         ({"ra": 0.86}, []),
         ({"ra": 0.84}, ["ra"]),
         ({"ra": 1.0}, []),
@@ -44,10 +48,10 @@ def test_each_threshold_counts_for_itself(after: dict[str, float], missed: list[
 )
 def test_what_could_not_be_measured(missing: str, exact: bool, passed: bool) -> None:
     accept = Accept.model_validate({**ACCEPT.model_dump(), "missing": missing})
-    after = figures(mia_high=None, mia_low=None)
+    after = figures(mia_high=None, mia_low=None, forget_test=None)
     checks = judge(figures(), after, accept, exact)
     assert {c.key: c.passed for c in checks if c.value is None} == dict.fromkeys(
-        ("mia_high", "mia_low"), passed
+        ("mia_high", "mia_low", "fa"), passed
     )
     assert "not measured" in str(checks[0])
 

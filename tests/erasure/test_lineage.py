@@ -58,3 +58,10 @@ def test_a_longer_id_is_another_client(served: Store) -> None:
         "north-0-train-e.npy",
         "session-north-0-1.safetensors",
     ]
+
+
+def test_who_was_readmitted_helps_to_erase_the_next(served: Store) -> None:
+    readmit(served, "north-1", "they came back")
+    file_request(served, "client:east-0")
+    run(served, [2], "not", SHORT)
+    assert how(served, "north-1") == ["trained", "unlearned", "trained"]

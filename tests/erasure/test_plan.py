@@ -119,3 +119,18 @@ def test_serving_together_is_cheaper_but_never_for_everybody(store: Store) -> No
 def test_only_what_waits_can_be_planned(served: Store) -> None:
     with pytest.raises(UserError, match="R-0001 is done; there is nothing to plan"):
         plan_request(served, 1)
+
+
+def test_a_request_that_is_withdrawn_while_its_plan_is_made_stays_withdrawn(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_request(store, "client:north-1")
+
+    def slow(*_: object) -> dict[str, Any]:
+        withdraw(store, 1)
+        return {}
+
+    monkeypatch.setattr("foul.erasure.plan.make_plan", slow)
+    with pytest.raises(UserError, match="R-0001 is withdrawn; there is nothing to plan"):
+        plan_request(store, 1)
+    assert store.state().requests[1].state == "withdrawn"

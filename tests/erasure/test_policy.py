@@ -20,7 +20,7 @@ def test_what_is_printed_can_be_read_and_explains_every_key(tmp_path: Path) -> N
         assert load_policy(tmp_path) == policy
         lines = text.splitlines()
         keys = [n for n, line in enumerate(lines) if " = " in line and line[0] != "#"]
-        assert len(keys) == 10
+        assert len(keys) == 11
         assert all(lines[n - 1].startswith("# ") for n in keys)
 
 

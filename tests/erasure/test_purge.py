@@ -4,8 +4,10 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from small_runs import Crash, StopAfter
 
 from foul.erasure.purge import FOLDED
+from foul.erasure.relearning import relearn
 from foul.erasure.requests import file_request
 from foul.erasure.run import run
 from foul.erasure.store import Store
@@ -135,3 +137,29 @@ def test_a_message_that_is_still_in_the_database_is_found(store: Store) -> None:
     connection.close()
     with pytest.raises(MachineError, match=r"in superlink\.db"):
         erase(store)
+
+
+def test_what_was_kept_of_earlier_models_goes_when_the_policy_no_longer_keeps_it(
+    make_store: MakeStore,
+) -> None:
+    store = make_store(LENIENT + "[purge]\nold_model = 'keep'\n")
+    erase(store)
+    assert [file.name for file in store.kept.iterdir()] == ["version-0.safetensors"]
+    erase(store, "north-0")
+    told = [i for i in store.state().jobs[2].purge["items"] if "replaced before" in i["what"]]
+    assert [(item["path"], item["how"]) for item in told] == [
+        ("erasure/kept/version-0.safetensors", "keep")
+    ]
+    (store.path / "policy.toml").write_text(LENIENT)
+    erase(store, "east-0")
+    assert not list(store.kept.iterdir())
+
+
+def test_interrupted_relearning_and_pictures_go(store: Store) -> None:
+    with pytest.raises(Crash):
+        relearn(store, 2, observer=StopAfter(1))
+    picture = store.folder.path / "forgetting-client-north-1.png"
+    picture.write_bytes(b"dots")
+    erase(store)
+    assert not (store.path / "relearning.safetensors").exists()
+    assert not picture.exists()

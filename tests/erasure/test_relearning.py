@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from small_runs import Crash, StopAfter
 
+from foul import UserError
 from foul.erasure.relearning import relearn
 from foul.erasure.store import Store
 
@@ -45,3 +46,21 @@ def test_killed_before_it_was_noted_it_is_noted_once(
     assert made != served.state().current.hash
     assert relearn(served, 1).hash == made
     assert [entry.kind for entry in served.entries()].count("relearned") == 1
+
+
+def test_killed_before_it_was_noted_nothing_else_is_built_on_it(
+    served: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "append", lambda *_: (_ for _ in ()).throw(Crash()))
+        with pytest.raises(Crash):
+            relearn(served, 1)
+    with pytest.raises(UserError, match="is not version 1"):
+        relearn(served, 2)
+    assert relearn(served, 1).number == 2
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_rate_that_teaches_nothing(served: Store, rate: float) -> None:
+    with pytest.raises(UserError, match=r"A rate of .* teaches nothing\. Choose one above 0"):
+        relearn(served, 1, rate)

@@ -214,7 +214,7 @@ def test_a_client_out_of_reach_is_asked_nothing(make_store: MakeStore) -> None:
     (job,) = run(store, [1], "not", SHORT, Listening())
     assert "learn north-0" in asked
     assert not [told for told in asked if told.endswith("north-1")]
-    assert (job.phase, job.note.count("not measured")) == ("failed", 2)
+    assert (job.phase, job.note.count("not measured")) == ("failed", 3)
     (job,) = run(store, [1], "retrain", SHORT)
     assert job.phase == "done"
     assert job.evidence["1"]["after"]["fa"] is None
@@ -322,3 +322,82 @@ def test_limits_that_the_old_model_meets_show_nothing_and_the_receipt_says_so(
     file_request(served, "client:east-0")
     run(served, [2], "retrain", SHORT)
     assert "too" not in receipts(served)[1]["outcome"]
+
+
+def test_given_up_without_a_number_its_requests_are_served_by_the_other_method(
+    store: Store,
+) -> None:
+    file_request(store, "client:north-1")
+    with pytest.raises(Crash):
+        run(store, [1], "retrain", ["rounds=2"], StopAfter(1))
+    with pytest.raises(UserError, match="no method 'fool'"):
+        run(store, (), "fool")
+    assert store.state().requests[1].state == "running"
+    (job,) = run(store, (), "not", SHORT)
+    assert (job.requests, job.method, job.phase) == ((1,), "not", "done")
+
+
+def test_a_job_is_not_given_up_for_a_method_that_another_request_asks_for(store: Store) -> None:
+    file_request(store, "client:north-1")
+    with pytest.raises(Crash):
+        run(store, [1], "retrain", ["rounds=2"], StopAfter(1))
+    file_request(store, "client:east-0")
+    jobs = run(store, [2], "not", SHORT)
+    assert [(job.requests, job.method, job.phase) for job in jobs] == [
+        ((1,), "retrain", "done"),
+        ((2,), "not", "done"),
+    ]
+
+
+def test_a_lost_candidate_is_told_and_leaves_no_samples_behind(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_request(store, "client:north-1")
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "save_model", fails_for_the_model_in_service)
+        with pytest.raises(Crash):
+            run(store, [1], "not", SHORT)
+    assert list(store.path.glob("purge-*"))
+    (store.folder.path / store.state().jobs[1].file).unlink()
+    with pytest.raises(UserError, match="was lost or changed"):
+        run(store)
+    assert not list(store.path.glob("purge-*"))
+    assert store.state().requests[1].state == "failed"
+
+
+_save_model = RunFolder.save_model
+
+
+def fails_for_the_model_in_service(folder: RunFolder, name: str, *values: Any) -> Path:
+    if name == "learned":
+        raise Crash
+    return _save_model(folder, name, *values)
+
+
+def test_a_request_with_nobody_left_is_not_served_with_another(served: Store) -> None:
+    body = served.entries()[1].body
+    # As it would be if it had been filed while the first one was served.
+    served.append("filed", {**body, "request": 2})
+    file_request(served, "client:east-0")
+    (job,) = run(served, [3], "not", SHORT)
+    assert (job.requests, job.phase) == ((3,), "done")
+
+
+def test_a_model_that_the_ledger_does_not_know_is_not_built_on(served: Store) -> None:
+    file_request(served, "client:east-0")
+    tensors, facts = served.folder.load_model()
+    served.folder.save_model("learned", {n: t + 1 for n, t in tensors.items()}, facts)
+    with pytest.raises(UserError, match=r"is not version 1 .*foul erase relearn"):
+        run(served, [2], "not", SHORT)
+    assert len(served.state().jobs) == 1
+
+
+def test_known_better_than_new_data_it_is_not_forgotten(make_store: MakeStore) -> None:
+    store = make_store(LENIENT.replace("forget_gap = 1.0", "forget_gap = 0.0"))
+    file_request(store, "client:north-1")
+    (job,) = run(store, [1], "not", SHORT)
+    told = job.evidence["1"]
+    gap = told["after"]["fa"] - told["after"]["forget_test"]
+    (check,) = [check for check in told["checks"] if check["key"] == "fa"]
+    assert check["value"] == pytest.approx(gap)
+    assert told["passed"] == check["passed"] == (gap <= 0)

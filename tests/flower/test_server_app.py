@@ -219,7 +219,9 @@ def test_an_erasure_at_nodes_ends_with_the_version_of_this_process(
     stores = [Store.open(tmp_path / name) for name in ("here", "there")]
     for store in stores:
         policy = "[accept]\nmia_auc_high = 1.0\nmia_auc_low = 0.0\nforget_gap = 1.0\n"
-        (store.path / "policy.toml").write_text(f"{policy}retain_loss = 1.0\nretain_test_loss = 1.0\n")
+        (store.path / "policy.toml").write_text(
+            f"{policy}retain_loss = 1.0\nretain_test_loss = 1.0\n"
+        )
         file_request(store, "client:north-1")
     command("erase run there 1 rounds=1 -m not -q")
     erase(stores[0], [1], "not", ["rounds=1"])

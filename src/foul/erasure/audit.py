@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from foul.erasure.inventory import Item
 from foul.erasure.purge import search_store
 from foul.erasure.receipts.noted import noted_chain
 from foul.erasure.store import Store
@@ -41,7 +42,9 @@ def audit(store: Store, observer: Observer | None = None) -> list[Finding]:
     told = f"{len(state.erased)} erased clients" if agree else "erased.json differs from the ledger"
     found.append(Finding("tombstones", agree, told))
     found += _receipts(store)
-    left, counts = search_store(store, state, [], [], observer)
+    purged = [Item(**item) for job in state.jobs.values() for item in job.purge.get("items", [])]
+    kept = [item for item in purged if item.how == "keep"]
+    left, counts = search_store(store, state, [], kept, observer)
     told = "; ".join(f"{trace.what} in {trace.file}" for trace in left[:3])
     clean = f"no erased client is named in {counts['files']} files"
     found.append(Finding("leftovers", not left, told or clean))

@@ -82,20 +82,25 @@ def judge(before: Figures, after: Figures, accept: Accept, exact: bool) -> list[
         ),
         at_least("mia_low", "lower end of the attack's AUC", after["mia_low"], accept.mia_auc_low),
         at_most(
+            "fa",
+            "accuracy on forgotten training data above that on test data",
+            _difference(after["fa"], after["forget_test"]),
+            accept.forget_gap,
+        ),
+        at_most(
             "ra",
             "loss on retained data",
-            _lost(before, after, "ra"),
+            _difference(before["ra"], after["ra"]),
             accept.retain_loss,
         ),
         at_most(
             "retain_test",
             "loss on retained test data",
-            _lost(before, after, "retain_test"),
+            _difference(before["retain_test"], after["retain_test"]),
             accept.retain_test_loss,
         ),
     ]
 
 
-def _lost(before: Figures, after: Figures, key: str) -> float | None:
-    one, other = before.get(key), after.get(key)
+def _difference(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one - other

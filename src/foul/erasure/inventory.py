@@ -66,9 +66,14 @@ def _derived(folder: RunFolder, purge: Purge) -> list[Item]:
         *(("cached outputs of frozen parts", file) for file in _files(folder.path / "features")),
         *(("state of an unlearning", file) for file in _files(folder.path / "unlearning")),
         *(("evaluation", file) for file in _files(folder.evaluation)),
+        *(("picture", file) for file in sorted(folder.path.glob("forgetting-*.png"))),
         *(
             (what, folder.path / name)
-            for what, name in (("results", "results.json"), ("report", "report.html"))
+            for what, name in (
+                ("results", "results.json"),
+                ("report", "report.html"),
+                ("state of a relearning", f"{OURS}/relearning.safetensors"),
+            )
             if (folder.path / name).is_file()
         ),
     ]
@@ -88,6 +93,11 @@ def _models(folder: RunFolder, purge: Purge) -> list[Item]:
             found.append(_item(folder, file, "model in service until now", how, why))
         else:
             found.append(_item(folder, file, "model that descends from it", "delete"))
+    for file in _files(folder.path / OURS / "kept"):
+        keep = purge.old_model == "keep"
+        why = "the policy keeps models that were replaced" if keep else ""
+        how = "keep" if keep else "delete"
+        found.append(_item(folder, file, "model that was replaced before", how, why))
     for file in _files(folder.checkpoints):
         keep = purge.checkpoints == "keep"
         why = "the policy keeps checkpoints" if keep else ""

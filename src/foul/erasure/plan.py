@@ -168,15 +168,26 @@ def plan_request(store: Store, number: int) -> dict[str, Any]:
         UserError: there is no such request, or it does not wait to be served.
     """
     state = store.state()
+    request = _plannable(store, state, number)
+    plan = make_plan(Planner(store, state), store, state, request)
+
+    def decide(now: State) -> dict[str, Any]:
+        # Somebody may have begun to serve it, or withdrawn it, while the plan was made.
+        _plannable(store, now, number)
+        return {"request": number, "plan": plan}
+
+    store.decide("planned", decide)
+    return plan
+
+
+def _plannable(store: Store, state: State, number: int) -> Request:
     request = find_request(state, number)
     if request.state not in WAITING:
         raise UserError(
             f"{request.id} is {request.state}; there is nothing to plan",
             f"See it with: foul erase show {store.folder.path} {number}",
         )
-    plan = make_plan(Planner(store, state), store, state, request)
-    store.append("planned", {"request": number, "plan": plan})
-    return plan
+    return request
 
 
 def make_plan(planner: Planner, store: Store, state: State, request: Request) -> dict[str, Any]:

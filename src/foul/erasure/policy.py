@@ -20,6 +20,9 @@ class Accept(Section):
     Few samples make wide intervals: a client with 30 of them needs 0.8."""
     mia_auc_low: float = Field(default=0.3, ge=0, le=0.5)
     """Smallest accepted lower end: answers much worse than chance tell of members, too."""
+    forget_gap: float = Field(default=0.15, ge=0, le=1)
+    """Largest accepted accuracy on the forgotten training data above that on the forgotten clients'
+    test data: what was forgotten is known no better than what was never seen."""
     retain_loss: float = Field(default=0.05, ge=0, le=1)
     """Largest accepted loss of accuracy on the retained clients' training data (0.05: 5 points)."""
     retain_test_loss: float = Field(default=0.05, ge=0, le=1)

@@ -1,5 +1,6 @@
 """Learning goes on: more rounds over everybody who may take part, readmitted clients included."""
 
+import math
 from typing import Any
 
 from foul.config.schema import Config
@@ -35,9 +36,11 @@ def relearn(
         config: the run's configuration with other settings of the machine (device, engine).
 
     Raises:
-        UserError: an erasure is under way.
+        UserError: an erasure is under way, the rate is none, or the model in service is unknown.
         QuorumError: too few clients answered; complete rounds are saved.
     """
+    if not 0 < rate < math.inf:
+        raise UserError(f"A rate of {rate} teaches nothing", f"Choose one above 0, like {RATE}.")
     observer, config = observer or Observer(), config or store.folder.config()
     with store.serving():
         state = store.sync()
@@ -60,7 +63,11 @@ class _Relearning:
 
     def run(self, rounds: int, rate: float) -> Version:
         learned, numbers = self._store.folder.load_model("learned")
-        learning, took = self._restore(rounds, rate) or (LearningState(dict(learned)), {})
+        restored = self._restore(rounds, rate)
+        if restored is None or fingerprint(restored[0].tensors) != fingerprint(learned):
+            # Else it was killed between the rename and the entry, and is only to be noted.
+            self._store.require_known_model()
+        learning, took = restored or (LearningState(dict(learned)), {})
         recipe = going_on(self._store.folder.config().learning, rounds, rate)
         federation = self._setting.federation
         self._observer.on_stage(STAGE, rounds, learning.round)

@@ -68,8 +68,13 @@ def run(
         state = store.sync()
         issue_missing(store, state)
         interrupted = state.unfinished
-        if interrupted and method not in (None, interrupted.method) and _can_stop(interrupted):
+        if interrupted is None or interrupted.phase != "promoting":
+            store.require_known_model()
+        if interrupted and method and _gives_way(interrupted, numbers, method):
+            # A method that cannot serve it is told before anything is given up.
+            _offer(Planner(store, state), state, _requests(state, interrupted), method, options)
             _give_up(store, interrupted, f"given up for {method}")
+            numbers = numbers or interrupted.requests
         elif interrupted:
             observer.on_message(f"Going on with job {interrupted.number}, which was interrupted")
             done.append(Service(store, interrupted, observer, config).run())
@@ -114,6 +119,7 @@ def _next_job(
         for request in state.requests.values()
         if request.state in WAITING
         and request not in chosen
+        and state.clients_of(request)
         and set(state.clients_of(request)) <= set(clients)
     ]
     number = len(state.jobs) + 1
@@ -186,12 +192,20 @@ def _union(state: State, requests: Sequence[Request]) -> list[str]:
     return clients
 
 
-def _can_stop(job: Job) -> bool:
-    return job.phase in ("unlearning", "verifying")
+def _gives_way(job: Job, numbers: Sequence[int], method: str) -> bool:
+    """Whether an interrupted job ends for another method: only if its own requests are asked for,
+    and its evidence was not accepted yet."""
+    meant = not numbers or set(numbers) & set(job.requests)
+    return bool(meant) and method != job.method and job.phase in ("unlearning", "verifying")
+
+
+def _requests(state: State, job: Job) -> list[Request]:
+    return [state.requests[number] for number in job.requests]
 
 
 def _give_up(store: Store, job: Job, why: str) -> None:
     discard(store.folder, job)
+    purge.end(store, job)
     store.append("failed", {"job": job.number, "note": why})
 
 
@@ -346,11 +360,12 @@ class Service:
         job = self.job
         state = self._store.sync()
         retained = self._retained()
-        purge.prepare(self._store, state, job, self._config)
         old, numbers = self._folder.load_model("learned")
         new = old
         if fingerprint(old) != job.model:
             new = self._candidate()
+        purge.prepare(self._store, state, job, self._config)
+        if new is not old:
             with self._folder.lock():
                 self._keep_old(old, numbers)
                 self._folder.save_model("learned", new, {**numbers, "version": self._version})

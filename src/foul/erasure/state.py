@@ -261,10 +261,10 @@ def _failed(state: State, entry: Entry, body: Body) -> None:
 def _promoted(state: State, entry: Entry, body: Body) -> None:
     job = _advance(state, body, phase="purging", version=body["version"])
     before = state.versions[job.base].traces
-    if job.exact:
-        traces = {client.id: "trained" for client in state.active}
-    else:
-        traces = before | {c: "unlearned" for c in job.clients if c in before}
+    # Everybody else helps to make it, also who was readmitted and has not learned since.
+    traces = {client.id: "trained" for client in state.active}
+    if not job.exact:
+        traces = before | traces | {c: "unlearned" for c in job.clients if c in before}
     state.versions.append(
         Version(
             body["version"],

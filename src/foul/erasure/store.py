@@ -107,6 +107,21 @@ class Store:
         """The hash of the model that is in service."""
         return fingerprint(self.folder.load_model("learned")[0])
 
+    def require_known_model(self) -> None:
+        """Refuse to build on a model that the ledger knows nothing of.
+
+        Raises:
+            UserError: the model in service is not the newest version.
+        """
+        current = self.state().current
+        if self.service_hash() != current.hash:
+            raise UserError(
+                f"The model in service of {self.folder.path} is not version {current.number} "
+                f"({current.hash[:12]}) of the ledger",
+                "If `foul erase relearn` was killed, repeat it as it was; else put that model back "
+                "from a backup.",
+            )
+
     def sync(self) -> State:
         """Bring erased.json and run.json in line with the ledger, which leads."""
         state = self.state()
