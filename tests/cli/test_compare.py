@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,13 @@ def test_a_run_folder_lends_its_configuration(foul: Foul, tiny: Path, tmp_path: 
     outcome = foul("compare", tmp_path / "run", "-m", "none,retrain", "-o", out, "--json")
     assert [result["method"] for result in outcome.json] == ["none", "retrain"]
     assert RunFolder.open(out).config().clients.per_domain == 1
+
+
+def test_a_run_from_which_somebody_was_erased_is_not_learned_anew(
+    foul: Foul, finished_run: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(finished_run, tmp_path / "run"))
+    RunFolder.open(run).write_erased(["north-1"])
+    told = foul("compare", run, "-m", "not", "-o", tmp_path / "out").error()
+    assert "north-1 was erased from" in told
+    assert not (tmp_path / "out").exists()

@@ -10,6 +10,7 @@ from foul.cli.output import JSON_OPTION
 from foul.cli.run import perform, split_options
 from foul.config import load_config
 from foul.config.schema import Config
+from foul.errors import UserError
 from foul.experiments.study import Study
 from foul.runs.folder import RunFolder
 from foul.unlearning.methods import METHODS
@@ -68,9 +69,20 @@ def compare(
 
 
 def _config(name: str, settings: list[str]) -> Config:
-    """A configuration by name, or that of a run folder."""
+    """A configuration by name, or that of a run folder.
+
+    Raises:
+        UserError: somebody was erased from that run, who would take part again.
+    """
     if (Path(name) / "run.json").is_file():
-        return load_config(str(RunFolder.open(Path(name)).path / "config.toml"), settings)
+        folder = RunFolder.open(Path(name))
+        if folder.erased():
+            raise UserError(
+                f"{', '.join(sorted(folder.erased()))} was erased from {name}, and a comparison "
+                "learns anew with everybody",
+                "Compare with a configuration instead, or unlearn in the run: foul unlearn",
+            )
+        return load_config(str(folder.path / "config.toml"), settings)
     return load_config(name, settings)
 
 
