@@ -221,6 +221,14 @@ def test_a_run_that_goes_on_starts_without_those_who_are_away(grid: FakeGrid) ->
     assert list(engine.clients) == list(known)
 
 
+def test_a_run_that_goes_on_does_not_wait_for_those_who_were_erased(grid: FakeGrid) -> None:
+    named = ["east-0", "east-1", "north-0"]
+    known = [client for client in engine_on(grid).clients if client.id != "north-0"]
+    del grid.online[102]
+    engine_on(grid, known, clients=named)
+    assert grid.now == 0
+
+
 def test_a_node_of_another_run_is_no_client_of_this_one(
     grid: FakeGrid, three: list[ClientData]
 ) -> None:

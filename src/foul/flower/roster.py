@@ -65,7 +65,8 @@ class Roster:
 
     def _wait(self) -> None:
         """Until everybody who is expected is there, or the time is over."""
-        expected = self._config.clients or tuple(self._infos)
+        # The named ones are a new run's; a run that goes on may have lost some to an erasure.
+        expected = tuple(self._infos) or self._config.clients
         until = self._post.clock() + self._config.wait
         while True:
             present = self._present(expected)
