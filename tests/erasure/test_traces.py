@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -78,3 +79,10 @@ def test_names_in_numbers_are_chance_but_in_headers_and_paths_they_count(tmp_pat
     assert found(tmp_path / "y.safetensors", pattern, []) == ["the name of an erased client"]
     (tmp_path / "a-1.txt").write_text("a-10 a-2")
     assert found(tmp_path / "a-1.txt", pattern, []) == ["its name"]
+
+
+def test_a_name_is_found_as_json_escapes_it() -> None:
+    pattern = name_pattern(["köln-1"], ["köln-10", "bonn-0"])
+    for text in (json.dumps({"köln-1": 1}), json.dumps({"köln-1": 1}, ensure_ascii=False)):
+        assert [any(match.groups()) for match in pattern.finditer(text.encode())] == [True]
+    assert not any(any(m.groups()) for m in pattern.finditer(json.dumps(["köln-10"]).encode()))

@@ -1,5 +1,6 @@
 """Looking for what must be gone: names of clients, and samples of the bytes that were purged."""
 
+import json
 import mmap
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -55,10 +56,15 @@ def sample_windows(file: Path, kept: bytes, seed: int = 0) -> list[bytes]:
 def name_pattern(erased: Collection[str], others: Iterable[str]) -> "re.Pattern[bytes]":
     """Matches ids as whole words; an erased one is its group 1. Where one id is a part of another,
     the longer one counts."""
-    marked = {name: f"({re.escape(name)})" for name in erased}
-    every = marked | {name: re.escape(name) for name in others if name not in erased}
+    marked = {name: f"({_spelled(name)})" for name in erased}
+    every = marked | {name: _spelled(name) for name in others if name not in erased}
     parts = [every[name] for name in sorted(every, key=lambda n: (-len(n), n))]
     return re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join(parts)})(?![A-Za-z0-9_])".encode())
+
+
+def _spelled(name: str) -> str:
+    """The name as texts have it, and as JSON escapes it."""
+    return "|".join(re.escape(text) for text in dict.fromkeys((name, json.dumps(name)[1:-1])))
 
 
 def search(
