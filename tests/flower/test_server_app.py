@@ -168,7 +168,7 @@ def test_models_are_evaluated_on_the_nodes(
 @pytest.mark.slow
 def test_every_method_runs_on_the_nodes(command: Command, tmp_path: Path) -> None:
     job = Job.of(tmp_path / "study")
-    more = "learning.rounds=1 federation.history=domains --forget client:north-1 --out study"
+    more = "learning.rounds=1 federation.history=clients --forget client:north-1 --out study"
     assert command(f"compare small.toml {FOUR} {more} --json", job) == Outcome(0)
     assert "failed:" not in (job.folder / "progress.jsonl").read_text()
     assert len(json.loads(job.output())) > 10

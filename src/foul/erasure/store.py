@@ -10,7 +10,6 @@ The model in service is always RUN/models/learned.safetensors: whatever reads a 
 and a model that replaces it does so in one rename.
 """
 
-import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from foul.erasure.state import State, fold
 from foul.errors import UserError
 from foul.runs.atomic import not_written, remove_leftovers
 from foul.runs.folder import RunFolder
+from foul.runs.lock import alone
 
 
 class Store:
@@ -87,19 +87,11 @@ class Store:
         Raises:
             UserError: another process is.
         """
-        path = self.path / ".serving"
-        try:
-            handle = path.open("w")
-        except OSError as error:
-            raise not_written(path, error) from error
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(
-                    f"Another process is serving erasures of {self.folder.path}",
-                    "Wait for it to end; requests can be filed meanwhile.",
-                ) from None
+        busy = UserError(
+            f"Another process is serving erasures of {self.folder.path}",
+            "Wait for it to end; requests can be filed meanwhile.",
+        )
+        with alone(self.path / ".serving", busy):
             remove_leftovers(self.path)
             yield
 

@@ -14,7 +14,6 @@ erasure/                        requests to erase, their ledger and receipts
 summary.json                    accuracy per domain, costs, disk
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -30,6 +29,7 @@ from foul.federation.messages import ClientInfo, Tensors
 from foul.models import part_of
 from foul.runs.atomic import not_written, remove_leftovers, write_text
 from foul.runs.checkpoint import load_tensors, save_tensors
+from foul.runs.lock import alone
 from foul.runs.results import read_json
 from foul.version import __version__
 
@@ -148,18 +148,8 @@ class RunFolder:
             UserError: another process holds it.
             MachineError: the folder cannot be written.
         """
-        path = self.path / ".lock"
-        try:
-            handle = path.open("w")
-        except OSError as error:
-            raise not_written(path, error) from error
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(
-                    f"{self.path} is in use by another process", "Wait for it to end."
-                ) from None
+        busy = UserError(f"{self.path} is in use by another process", "Wait for it to end.")
+        with alone(self.path / ".lock", busy):
             for folder in (
                 self.path,
                 self.checkpoints,
