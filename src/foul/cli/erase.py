@@ -132,7 +132,8 @@ def list_requests(
         return
     rows = [_row(run if len(runs) > 1 else None, asked) for run, asked in found]
     columns = ["request", "whom", "state", "received", "due", "note"]
-    print_table(f"{len(rows)} requests", [*(["run"] if len(runs) > 1 else []), *columns], rows)
+    title = "1 request" if len(rows) == 1 else f"{len(rows)} requests"
+    print_table(title, [*(["run"] if len(runs) > 1 else []), *columns], rows)
 
 
 def _row(run: Path | None, asked: Request) -> list[Any]:
