@@ -26,9 +26,9 @@ demo: $(STAMP)
 	rm -rf runs/demo
 	$(BIN)/foul run digits --out runs/demo
 
-# Tests are small: a second thread would only wait.
+# Tests are small: two processes with one thread each. A file's tests stay together, for its fixtures.
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
