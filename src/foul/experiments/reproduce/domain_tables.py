@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from foul.experiments.reproduce import notes
 from foul.experiments.reproduce.methods import domain_trials
+from foul.experiments.reproduce.overall import overall
 from foul.experiments.reproduce.plan import Asked, Done, Experiment, Outcome, Trial
 from foul.experiments.reproduce.rows import both_tables
 
@@ -14,9 +15,13 @@ def trials(asked: Asked) -> list[Trial]:
 
 
 def told_tables(asked: Asked, done: Sequence[Done]) -> Outcome:
-    """A table of ours per request, one beside the paper's, and the differences."""
+    """The means over the requests, a table of ours per request, one beside the paper's, and the
+    differences."""
     tables, sentences = [], []
     for trial in {d.trial.label: d.trial for d in done}.values():
+        shown, nearest = overall(trial, done)
+        tables += shown
+        sentences += nearest
         for request in trial.forget:
             shown, far = both_tables(trial, request, done)
             tables += shown
