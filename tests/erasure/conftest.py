@@ -3,11 +3,13 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_runs import small_config
 
 from foul import learn
+from foul.erasure.receipts import check_receipt
 from foul.erasure.requests import file_request
 from foul.erasure.run import run
 from foul.erasure.store import Store
@@ -71,3 +73,15 @@ def served_run(learned_run: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 def served(served_run: Path, tmp_path: Path) -> Store:
     """A copy of it that may be changed."""
     return Store.open(Path(shutil.copytree(served_run, tmp_path / "served")))
+
+
+def kinds(store: Store) -> list[str]:
+    """What happened, entry by entry."""
+    return [entry.kind for entry in store.entries()]
+
+
+def receipts(store: Store) -> list[dict[str, Any]]:
+    """What all receipts state, after they were checked."""
+    assert check_receipt(store.receipts).ok
+    files = sorted(store.receipts.glob("receipt-*.json"))
+    return [check_receipt(file).statement for file in files]

@@ -23,7 +23,8 @@ VERBS = {
         )
     },
     "predict": "export:predict",
-    **{group: f"{group}:app" for group in ("erase", "federation", "flower", "data", "config")},
+    "erase": "erase.app:app",
+    **{group: f"{group}:app" for group in ("federation", "flower", "data", "config")},
 }
 """Each verb's module in this package, and the command or group of commands in it."""
 

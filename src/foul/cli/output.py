@@ -20,6 +20,14 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, default=str))
 
 
+def print_told(value: Any, text: str, as_json: bool) -> None:
+    """One fact: a sentence for people, or JSON."""
+    if as_json:
+        print_json(value)
+    else:
+        typer.echo(text)
+
+
 def print_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
     """A table; numbers are right-aligned. A cell may be a `Text` with a style of its own."""
     table = Table()

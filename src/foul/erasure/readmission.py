@@ -1,6 +1,6 @@
 """An erased client may take part again, if somebody says why."""
 
-from foul.erasure.run import issue_missing
+from foul.erasure.issuing import issue_missing
 from foul.erasure.state import Client, State
 from foul.erasure.store import Store
 from foul.errors import UserError

@@ -4,10 +4,11 @@ import math
 from typing import Any
 
 from foul.config.schema import Config
+from foul.erasure.asking import federation_of
 from foul.erasure.fingerprint import fingerprint
-from foul.erasure.run import federation_of, summarise
 from foul.erasure.state import State, Version
 from foul.erasure.store import Store
+from foul.erasure.summary import summarise
 from foul.errors import UserError
 from foul.federation.build import Setting
 from foul.federation.ledger import Ledger

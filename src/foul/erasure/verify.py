@@ -3,11 +3,12 @@
 from typing import Any
 
 from foul.config.schema import Config
+from foul.erasure.asking import federation_of
+from foul.erasure.discard import discard_model
 from foul.erasure.evidence import Figures, judge, measure
 from foul.erasure.fingerprint import fingerprint
 from foul.erasure.policy import load_policy
 from foul.erasure.requests import find_request
-from foul.erasure.run import discard_model, federation_of
 from foul.erasure.state import Request, State
 from foul.erasure.store import Store
 from foul.errors import UserError

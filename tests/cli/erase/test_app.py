@@ -1,39 +1,12 @@
-import json
 import re
-import shutil
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from small_runs import small_config
 
-from foul import RunFolder, learn
-from foul.erasure.clock import today
-from foul.erasure.policy import Policy
+from cli.conftest import Foul
 from foul.erasure.store import Store
 
-from .conftest import Foul
-
-LENIENT = (
-    "[accept]\nmia_auc_high = 1.0\nmia_auc_low = 0.0\nforget_gap = 1.0\nretain_loss = 1.0\n"
-    "retain_test_loss = 1.0\n"
-)
-
-
-@pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that has learned; do not change it."""
-    config = small_config(learning__rounds=1)
-    return learn(config, tmp_path_factory.mktemp("erase") / "run").path
-
-
-@pytest.fixture
-def run(learned: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(learned, tmp_path / "run"))
-
-
-def lenient(run: Path) -> None:
-    (Store.open(run).path / "policy.toml").write_text(LENIENT)
+from .conftest import lenient
 
 
 def test_the_whole_way_of_a_request(foul: Foul, run: Path) -> None:
@@ -74,21 +47,6 @@ def test_the_whole_way_of_a_request(foul: Foul, run: Path) -> None:
     assert version["traces"]["north-1"] == "trained"
 
 
-def test_a_missed_policy_is_exit_code_2_and_the_old_model_stays(foul: Foul, run: Path) -> None:
-    foul("erase", "request", run, "--client", "north-1")
-    policy = Store.open(run).path / "policy.toml"
-    policy.write_text("[accept]\nmia_auc_high = 0.5\nmia_auc_low = 0.5\n")
-    before = (run / "models" / "learned.safetensors").read_bytes()
-    missed = foul("erase", "run", run, "rounds=1", "-m", "not", "-q")
-    assert missed.code == 2
-    assert "R-0001 failed: policy missed" in missed.out
-    assert "version 0 as before" in missed.out
-    assert (run / "models" / "learned.safetensors").read_bytes() == before
-    withdrawn = foul("erase", "withdraw", run, 1, "--reason", "retraining elsewhere")
-    assert "withdrawn" in withdrawn.out
-    assert len(list((run / "erasure" / "receipts").glob("receipt-*.json"))) == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -116,23 +74,6 @@ def test_a_mistake_is_one_clear_line(
     assert told in foul("erase", *(places.get(a, a) for a in arguments)).error()
 
 
-def test_looking_at_a_run_without_requests(foul: Foul, run: Path) -> None:
-    assert "foul erase request" in foul("erase", "list", run).error()
-    assert not (run / "erasure").exists()
-
-
-def test_due_dates_in_the_list(foul: Foul, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    foul("erase", "request", run, "--client", "north-1", "--due", today() + timedelta(2))
-    assert "(2 days left)" in foul("erase", "list", run).out
-    later = today() + timedelta(5)
-    monkeypatch.setattr("foul.cli.erase.today", lambda: later)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    late = foul("erase", "list", run).out
-    assert "(3 days overdue)" in late
-    assert re.search(r"\x1b\[1;31m[^\x1b]*3 days overdue", late)
-    assert foul("erase", "list", run, "--json").json[0]["overdue"]
-
-
 def test_a_damaged_ledger_is_one_line(foul: Foul, run: Path) -> None:
     foul("erase", "request", run, "--client", "north-1")
     file = run / "erasure" / "ledger.sqlite"
@@ -141,19 +82,3 @@ def test_a_damaged_ledger_is_one_line(foul: Foul, run: Path) -> None:
     for arguments in (["list", run], ["run", run], ["request", run, "-c", "east-0"]):
         assert "is damaged" in foul("erase", *arguments).error()
     assert (run / "models" / "learned.safetensors").read_bytes() == before
-
-
-def test_the_default_policy_can_be_read_again(foul: Foul, run: Path) -> None:
-    text = foul("erase", "policy").out
-    (Store.open(run).path / "policy.toml").write_text(text)
-    assert foul("erase", "policy", run, "--json").json == Policy().model_dump(mode="json")
-
-
-def test_info_and_export_show_the_model_in_service(foul: Foul, run: Path) -> None:
-    foul("erase", "request", run, "--client", "north-1")
-    lenient(run)
-    assert foul("erase", "run", run, "rounds=1", "-m", "retrain", "-q", "--json").json
-    told = foul("info", run, "--json").json
-    assert [client["id"] for client in told["facts"]["clients"]] == ["east-0", "east-1", "north-0"]
-    assert "north-1" not in json.dumps(told)
-    assert RunFolder.open(run).load_model()[1]["version"] == 1

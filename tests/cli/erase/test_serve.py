@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from erasure.dashboard.example import new_store
 
-from .conftest import Foul
+from cli.conftest import Foul
 
 
 def test_a_run_without_requests_is_named(foul: Foul, tmp_path: Path) -> None:

@@ -1,30 +1,12 @@
 from pathlib import Path
 
-import pytest
-from erasure.receipts.statements import erasure, withdrawal
+from erasure.receipts.statements import withdrawal
 
+from cli.conftest import Foul
 from foul.erasure.receipts import issue_receipt
 from foul.erasure.receipts.keys import fingerprint, read_public, spaced
 
-from .conftest import Foul
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """A run's store with two receipts."""
-    store = tmp_path / "run/erasure"
-    issue_receipt(store, erasure(1))
-    issue_receipt(store, withdrawal(2))
-    return store
-
-
-def key(store: Path) -> Path:
-    (found,) = (store / "keys").glob("*.pub.pem")
-    return found
-
-
-def receipt(store: Path, number: int = 1) -> Path:
-    return store / f"receipts/receipt-{number:06d}.json"
+from .conftest import key, receipt
 
 
 def test_a_receipt_checks_out(foul: Foul, store: Path) -> None:
@@ -81,21 +63,3 @@ def test_verdicts_are_json_for_programs(foul: Foul, store: Path) -> None:
     assert told["statement"]["event"] == "erasure:R-0001"
     receipt(store).write_bytes(b"{}")
     assert foul("erase", "check", receipt(store), "--json").code == 1
-
-
-def test_a_key_is_replaced(foul: Foul, store: Path) -> None:
-    old = key(store)
-    told = foul("erase", "rotate-key", store.parent, "--json").json
-    assert told["receipt"] == str(receipt(store, 3))
-    new = store / f"keys/{told['fingerprint'][:16]}.pub.pem"
-    assert fingerprint(read_public(new)) == told["fingerprint"]
-    issue_receipt(store, withdrawal(4))
-    for known in (old, new):
-        chain = ("--chain", store / "receipts", "--key", known)
-        assert foul("erase", "check", receipt(store, 4), *chain).code == 0
-    assert "Give away" in foul("erase", "rotate-key", store.parent).out
-
-
-def test_a_run_without_a_key_is_named(foul: Foul, tmp_path: Path) -> None:
-    line = foul("erase", "rotate-key", tmp_path).error()
-    assert "has no erasure requests, so no key" in line

@@ -1,0 +1,1 @@
+"""`foul erase`: one file per verb."""
