@@ -210,3 +210,25 @@ def test_a_superlink_that_cannot_be_reached_is_named(program: Callable[..., Path
     assert flower.status("5") == "finished:unknown"
     program("no JSON at all", 1)
     assert flower.status("5") == ""
+
+
+def test_a_flwr_that_hangs_is_given_up(
+    program: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program("{}")
+    monkeypatch.setattr(driver, "PATIENCE", 0.2)
+    hanging = Path(driver.sysconfig.get_path("scripts")) / "flwr"
+    hanging.write_text("#!/bin/sh\nexec sleep 60\n")
+    flower = Flower.of(FlowerConfig())
+    with pytest.raises(MachineError, match=r"`flwr run` took longer than 0\.2 s.*SuperLink up"):
+        flower.start(Path("app"), Path("x.toml"))
+    # Of a run that goes on, it only says that the SuperLink does not answer.
+    assert flower.status("5") == ""
+    flower.stop("5")
+
+
+def test_a_flwr_that_is_not_there_is_named(program: Callable[..., Path], tmp_path: Path) -> None:
+    program("{}")
+    (tmp_path / "flwr").unlink()
+    with pytest.raises(UserError, match=r"flwr cannot be started.*foul\[flower\]"):
+        Flower.of(FlowerConfig()).start(Path("app"), Path("x.toml"))

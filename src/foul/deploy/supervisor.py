@@ -31,6 +31,8 @@ STEADY = 60.0
 """A process that ran for so many seconds is well: its next restart is the first again."""
 PATIENCE = 10.0
 """Seconds a process has to end by itself."""
+START = 60.0
+"""Seconds the supervisor itself has to start."""
 
 
 @dataclass
@@ -174,16 +176,21 @@ def _say(text: str) -> None:
 
 
 def launch(folder: FederationFolder) -> bool:
-    """Start the supervisor of this folder, which outlives us; False if there is one already."""
+    """Start the supervisor of this folder, which outlives us; False if there is one already, or it
+    does not start in time."""
     with folder.log("supervisor").open("ab") as log:
-        done = subprocess.run(
-            [sys.executable, "-m", "foul.deploy.supervisor", str(folder.path)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, MARK: str(folder.path)},
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "foul.deploy.supervisor", str(folder.path)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, MARK: str(folder.path)},
+                check=False,
+                timeout=START,
+            )
+        except subprocess.TimeoutExpired:
+            return False
     return done.returncode == 0
 
 

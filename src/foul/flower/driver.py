@@ -25,6 +25,8 @@ POLL = 0.2
 """Seconds between two looks at a job's folder."""
 ASK = 15.0
 """Seconds between two questions to Flower whether its run is still alive: each starts a process."""
+PATIENCE = 120.0
+"""Seconds that a call of `flwr` may take; two are usual, twenty on a busy machine."""
 
 _UNKNOWN = "Run ID not found"
 """What a SuperLink says of a run that it never had, or had in a database that is gone."""
@@ -121,14 +123,29 @@ class Flower:
         return [self.superlink] if self.superlink else []
 
     def _run(self, *arguments: str) -> dict[str, Any]:
+        """What `flwr` answers; that it does not answer is an answer too.
+
+        Raises:
+            UserError: there is no `flwr` in this environment.
+        """
         program = Path(sysconfig.get_path("scripts")) / "flwr"
-        ended = subprocess.run(
-            [str(program), *arguments, "--format", "json"],
-            env=dict(self.environment),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        try:
+            ended = subprocess.run(
+                [str(program), *arguments, "--format", "json"],
+                env=dict(self.environment),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=PATIENCE,
+            )
+        except subprocess.TimeoutExpired:
+            return {"error-message": f"`flwr {arguments[0]}` took longer than {PATIENCE:g} s"}
+        except OSError as error:
+            raise UserError(
+                f"{program} cannot be started ({error.strerror})",
+                "Install Flower again: pip install --force-reinstall 'foul[flower]'",
+            ) from error
         return _last_object(ended.stdout) or {"error-message": ended.stderr.strip()[-300:]}
 
 
