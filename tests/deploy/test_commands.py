@@ -58,3 +58,19 @@ def test_nginx_lets_the_same_paths_through_as_the_proxy(federation: RunningFeder
         assert (re.match(found[1], path) is not None) == ours
     assert "proxy_pass https://127.0.0.1:2;" in text
     assert "proxy_ssl_verify on;" in text
+
+
+@pytest.mark.parametrize(
+    ("host", "lines"),
+    [
+        ("0.0.0.0", ["listen 1 ssl;"]),
+        ("::", ["listen 1 ssl;", "listen [::]:1 ssl;"]),
+        ("2001:db8::7", ["listen [2001:db8::7]:1 ssl;"]),
+    ],
+)
+def test_nginx_listens_where_the_proxy_would(host: str, lines: list[str]) -> None:
+    pytest.importorskip("flwr", reason="needs foul[flower]")
+    folder = FederationFolder(Path("/srv/fed"))
+    federation = RunningFederation(folder, plan_server(folder, [], host, [1, 2], {}))
+    text = nginx_server(federation, "fl.example.org")
+    assert [line.strip() for line in text.splitlines() if "listen " in line] == lines

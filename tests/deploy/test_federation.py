@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -291,3 +292,16 @@ def test_what_does_not_start_is_told_with_its_log_and_stopped(short: Path, small
     assert "worker-north-0 ended 2 times" in outcome.stderr
     assert "my data is gone" in outcome.stderr
     assert marked(str(place)) == []
+
+
+def test_nodes_come_in_over_ipv6(short: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no ::1")
+    config = small_config(clients__per_domain=1)
+    with running_federation(
+        config, short / "six", ["north-0"], host="::1", patience=PATIENCE
+    ) as running:
+        assert running.plan.door.startswith("[::1]:")
+        assert set(running.online()) == {"north-0"}

@@ -102,3 +102,11 @@ def test_drivers_reach_the_superlink_on_this_machine(server: Plan) -> None:
         "root-certificates": "/srv/fed/certs/ca.crt",
     }
     assert driver_environment(FOLDER)["FLWR_HOME"] == "/srv/fed/flwr"
+
+
+@pytest.mark.parametrize(
+    ("host", "door"),
+    [("0.0.0.0", "127.0.0.1:1"), ("::", "[::1]:1"), ("::1", "[::1]:1"), ("a.org", "a.org:1")],
+)
+def test_nodes_on_the_server_find_it_wherever_it_listens(host: str, door: str) -> None:
+    assert plan_server(FOLDER, [], host, [1, 2], {}).door == door

@@ -9,7 +9,7 @@ from cryptography import x509
 from small_runs import small_config
 
 from foul.config.load import read_config_file
-from foul.deploy.certificates import make_authority
+from foul.deploy.certificates import certificate_names, make_authority
 from foul.deploy.folder import FederationFolder
 from foul.deploy.plan import Plan
 from foul.deploy.prepare import prepare_server, prepare_site, require_client_id, require_flower
@@ -47,6 +47,21 @@ def test_a_server_gets_keys_certificates_and_a_plan(folder: FederationFolder) ->
     assert addresses == {"192.0.2.7", "127.0.0.1", "::1"}
 
 
+def test_ipv6_addresses_are_in_the_certificate_and_have_brackets_before_a_port(
+    folder: FederationFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foul.deploy.prepare.ports_from", lambda first, hosts: [1, 2, 3])
+    plan = prepare_server(
+        folder, small_config(), ["north-0"], host="[2001:db8::7]", names=["[2001:DB8::8]"]
+    )
+    assert plan.door == "[2001:db8::7]:1"
+    found = certificate_names(folder.certificates / "server.crt")
+    assert {"2001:db8::7", "2001:db8::8"} < set(found)
+    proxy, node = (p.command for p in plan.processes if p.name in ("proxy", "supernode-north-0"))
+    assert proxy[proxy.index("--host") + 1] == "2001:db8::7"
+    assert node[node.index("--superlink") + 1] == plan.door
+
+
 def test_nobody_else_can_read_what_is_secret(folder: FederationFolder) -> None:
     prepare_server(folder, small_config(), ["north-0"])
     secret = [path for path in folder.path.rglob("*") if path.suffix == ".key"]
@@ -82,7 +97,15 @@ def test_a_site_makes_its_own_key_and_knows_only_the_authority(
     assert read_config_file(folder.config) == small_config()
 
 
-@pytest.mark.parametrize("server", ["fl.example.org", "https://fl.example.org:1", ":1", "a:b"])
+def test_a_site_finds_a_server_by_its_ipv6_address(
+    folder: FederationFolder, authority: Path
+) -> None:
+    plan = prepare_site(folder, small_config(), "clinic-3", "[2001:db8::7]:18443", authority)
+    assert plan.door == "[2001:db8::7]:18443"
+    assert plan.door in plan.processes[1].command
+
+
+@pytest.mark.parametrize("server", ["fl.example.org", "https://fl.example.org:1", "::1:18443"])
 def test_what_is_no_address_is_refused(
     folder: FederationFolder, authority: Path, server: str
 ) -> None:

@@ -62,9 +62,9 @@ class Upstream:
 
 
 @contextlib.contextmanager
-def serving(server: uvicorn.Server) -> Iterator[int]:
+def serving(server: uvicorn.Server, places: list[socket.socket] | None = None) -> Iterator[int]:
     """A server in a thread; its port."""
-    thread = threading.Thread(target=server.run)
+    thread = threading.Thread(target=server.run, args=(places,))
     thread.start()
     try:
         deadline = time.monotonic() + 10
@@ -341,3 +341,29 @@ def test_a_superlink_with_a_foreign_certificate_is_not_trusted(door: Door, tmp_p
             app = proxy.FleetProxy(url, proxy.upstream_trust(url, authority))
             with serving(proxy.server(app, "127.0.0.1", 0, *files)) as public:
                 assert Door(public, door.authority, door.upstream).call(CALL)[0] == status
+
+
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no ::1")
+@pytest.mark.parametrize(("host", "callers"), [("::1", ["::1"]), ("::", ["::1", "127.0.0.1"])])
+def test_the_proxy_listens_on_ipv6(door: Door, host: str, callers: list[str]) -> None:
+    trust = ssl.create_default_context(cafile=str(door.authority))
+    folder = door.authority.parent
+    files = folder / "server.crt", folder / "server.key"
+    with serving(superlink(door.upstream)) as behind:
+        app = proxy.FleetProxy(f"http://127.0.0.1:{behind}", True)
+        place = proxy.listening(host, 0)
+        running = proxy.server(app, host, 0, *files)
+        with serving(running, [place]) as port:
+            for caller in callers:
+                connection = http.client.HTTPSConnection(caller, port, context=trust, timeout=10)
+                with contextlib.closing(connection):
+                    connection.request("POST", CALL)
+                    assert connection.getresponse().read() == b"reply"

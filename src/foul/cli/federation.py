@@ -16,11 +16,12 @@ from foul.cli.arguments import Quiet, split_config
 from foul.cli.output import JSON_OPTION, print_json, print_table, size
 from foul.config import load_config
 from foul.config.load import config_to_toml
+from foul.deploy.addresses import LOCAL, split_port, with_port
 from foul.deploy.certificates import certificate_names, renew_server_certificate, valid_until
 from foul.deploy.commands import nginx_server, shell_commands, systemd_unit
 from foul.deploy.federation import PATIENCE, RunningFederation, Tell
 from foul.deploy.folder import FederationFolder
-from foul.deploy.plan import LOCAL, Plan
+from foul.deploy.plan import Plan
 from foul.deploy.prepare import (
     driven_by,
     prepare_server,
@@ -149,7 +150,7 @@ def join(
     if federation.is_server:
         raise UserError(f"{directory} is a server's folder", "Choose another --dir for the site.")
     (own,) = federation.plan.clients
-    if federation.plan.door != server or client not in ("", own):
+    if federation.plan.door != with_port(*split_port(server)) or client not in ("", own):
         raise UserError(
             f"{directory} is the site of {own} at {federation.plan.door}", "Choose another --dir."
         )
@@ -342,7 +343,8 @@ def _next_steps(federation: RunningFederation) -> str:
     path, port = federation.folder.path, federation.ports["proxy"]
     trial = bool(federation.plan.clients)
     server = "server" if trial else str(path)
-    name = certificate_names(federation.folder.certificates / "server.crt")[0]
+    own = certificate_names(federation.folder.certificates / "server.crt")[0]
+    name = "SERVER" if trial else own
     lines = [
         "",
         f"Use it:   foul learn {federation.folder.config} --out runs/flower",
@@ -350,7 +352,7 @@ def _next_steps(federation: RunningFederation) -> str:
         f"Stop it:  foul federation down --dir {path}",
         "",
         "On other machines (docs/deploy.md); sites need a copy of the server's certs/ca.crt:",
-        f"  site    foul federation join {'SERVER' if trial else name}:{port} CONFIG --client ID"
+        f"  site    foul federation join {with_port(name, port)} CONFIG --client ID"
         " --data FOLDER --ca ca.crt",
         f"  server  foul federation register ID ID.pub --dir {server}",
         f"Every process as a command: foul federation commands --dir {path}",

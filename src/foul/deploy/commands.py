@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
+from foul.deploy.addresses import EVERYWHERE, with_port
 from foul.deploy.federation import RunningFederation
 from foul.deploy.folder import FederationFolder
 from foul.deploy.plan import CONNECTION, Process
@@ -66,9 +67,10 @@ def nginx_server(federation: RunningFederation, name: str) -> str:
     """A server block that lets through what our proxy does."""
     from foul.deploy.proxy import BODY_LIMIT, DEADLINE  # needs Flower's own dependencies
 
-    folder, port = federation.folder, federation.ports["proxy"]
+    folder = federation.folder
+    listen = "\n    ".join(f"listen {place} ssl;" for place in _doors(federation))
     return f"""server {{
-    listen {port} ssl;
+    {listen}
     server_name {name};
     ssl_certificate     {folder.certificates / "server.crt"};
     ssl_certificate_key {folder.certificates / "server.key"};
@@ -91,3 +93,12 @@ def nginx_server(federation: RunningFederation, name: str) -> str:
     location / {{ return 404; }}
 }}
 """
+
+
+def _doors(federation: RunningFederation) -> list[str]:
+    """Where our proxy listens, in nginx's words: a port alone means all IPv4 addresses."""
+    (command,) = [p.command for p in federation.plan.processes if p.name == "proxy"]
+    host, port = command[command.index("--host") + 1], federation.ports["proxy"]
+    if host not in EVERYWHERE:
+        return [with_port(host, port)]
+    return [str(port), f"[::]:{port}"] if ":" in host else [str(port)]

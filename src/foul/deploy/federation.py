@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foul.config.schema import Config
+from foul.deploy.addresses import LOCAL, split_port
 from foul.deploy.control import Control
 from foul.deploy.folder import FederationFolder
-from foul.deploy.plan import CONNECTION, LOCAL, Plan, driver_environment
+from foul.deploy.plan import CONNECTION, Plan, driver_environment
 from foul.deploy.ports import is_served, require_free
 from foul.deploy.prepare import prepare_server
 from foul.deploy.processes import gone, marked, seconds_since, send, stop
@@ -243,10 +244,7 @@ class RunningFederation:
 
     def _open_to_nodes(self) -> bool:
         """Whether our proxy, and no other program, listens where nodes will call."""
-        host = self.plan.door.rpartition(":")[0]
-        # The proxy may listen on all addresses of either kind.
-        near = "localhost" if host == LOCAL else host
-        return is_served(near, self.ports["proxy"], self.folder.authority)
+        return is_served(*split_port(self.plan.door), self.folder.authority)
 
     def _admitted(self) -> set[str]:
         """Clients here whose node may join; at a site, its own."""
@@ -333,13 +331,14 @@ def running_federation(
     path: Path,
     clients: Sequence[str],
     *,
+    host: str = LOCAL,
     environment: Mapping[str, str] | None = None,
     patience: float = PATIENCE,
 ) -> Iterator[RunningFederation]:
     """A federation on this machine for a while, on free ports; nothing is left of it but its
     folder."""
     folder = FederationFolder.at(path)
-    plan = prepare_server(folder, config, clients, environment=environment)
+    plan = prepare_server(folder, config, clients, host=host, environment=environment)
     federation = RunningFederation(folder, plan)
     try:
         federation.start(lambda text: None, patience)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from foul.deploy.addresses import EVERYWHERE, LOCAL, with_port
 from foul.deploy.folder import FederationFolder
 from foul.runs.atomic import write_text
 
@@ -19,9 +20,6 @@ QUIET_FLOWER = {
     "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.25",
 }
 """Flower calls nobody, installs nothing, and looks for work four times a second."""
-LOCAL = "127.0.0.1"
-EVERYWHERE = ("0.0.0.0", "::")
-"""Addresses that mean all of this machine's."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ def plan_server(
         ports: of the proxy, the SuperLink, and each node.
     """
     public, link, *own = ports
-    door = f"{LOCAL if host in EVERYWHERE else host}:{public}"
+    door = with_port(EVERYWHERE.get(host, host), public)
     processes = server_processes(folder, host, public, link)
     for client, port in zip(clients, own, strict=True):
         # Before its key is registered, the SuperLink refuses it.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from foul.deploy.plan import LOCAL
+from foul.deploy.addresses import LOCAL
 from foul.errors import UserError
 
 

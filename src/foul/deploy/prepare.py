@@ -11,6 +11,7 @@ from cryptography import x509
 
 from foul.config.load import config_to_toml
 from foul.config.schema import Config
+from foul.deploy.addresses import EVERYWHERE, LOCAL, plain_host, split_port, with_port
 from foul.deploy.certificates import (
     make_authority,
     make_node_key,
@@ -20,8 +21,6 @@ from foul.deploy.certificates import (
 from foul.deploy.folder import FederationFolder
 from foul.deploy.plan import (
     CONNECTION,
-    EVERYWHERE,
-    LOCAL,
     Plan,
     driver_config,
     plan_server,
@@ -70,6 +69,7 @@ def prepare_server(
         UserError: the folder is in use, or a port is, or no certificate could be right.
     """
     require_flower()
+    host, names = plain_host(host), [plain_host(name) for name in names]
     if host in EVERYWHERE and not names:
         raise UserError(
             f"--host {host} says nothing about the name of this machine",
@@ -120,14 +120,14 @@ def prepare_site(
     """
     require_flower()
     require_client_id(client)
-    _require_address(server)
+    door = with_port(*split_port(server))
     certificate = _certificate(authority)
     (own,) = ports_from(port, [LOCAL])
     folder.create([client])
     folder.authority.write_bytes(certificate)
     make_node_key(folder.key(client), client)
     write_text(folder.config, config_to_toml(config))
-    plan = plan_site(folder, client, server, own, data, environment or {})
+    plan = plan_site(folder, client, door, own, data, environment or {})
     plan.write(folder.plan)
     return plan
 
@@ -146,12 +146,6 @@ def require_client_id(client: str) -> None:
 
 def _own_name(host: str) -> list[str]:
     return [] if host in EVERYWHERE else [host]
-
-
-def _require_address(server: str) -> None:
-    host, separator, port = server.rpartition(":")
-    if "/" in server or not (host and separator and port.isdigit()):
-        raise UserError(f"'{server}' is not HOST:PORT", "For example fl.example.org:18443.")
 
 
 def _certificate(path: Path) -> bytes:

@@ -11,7 +11,10 @@ import asyncio
 import ipaddress
 import logging
 import re
+import resource
+import socket
 import ssl
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +24,8 @@ from urllib.parse import urlsplit
 import httpx
 import uvicorn
 
+from foul.deploy.addresses import plain_host, with_port
+from foul.deploy.callers import SpeakingCaller
 from foul.errors import UserError
 
 LOG = logging.getLogger("foul.proxy")
@@ -34,6 +39,8 @@ DEADLINE = 300.0
 """Seconds that one call may take."""
 CONNECTIONS = 512
 """Calls at the same time."""
+FILES = 4096
+"""Open files: two for each call, and one for each caller who has not spoken yet."""
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
     b"transfer-encoding upgrade host x-forwarded-for x-forwarded-proto forwarded".split()
@@ -208,8 +215,9 @@ def server(app: FleetProxy, host: str, port: int, certificate: Path, key: Path) 
         port=port,
         ssl_certfile=str(certificate),
         ssl_keyfile=str(key),
-        # httptools has no limit for headers.
-        http="h11",
+        # On h11, because httptools has no limit for headers.
+        http=SpeakingCaller,
+        loop="foul.deploy.callers:GreetingLoop",
         ws="none",
         h11_max_incomplete_event_size=HEAD_LIMIT,
         limit_concurrency=CONNECTIONS,
@@ -222,6 +230,21 @@ def server(app: FleetProxy, host: str, port: int, certificate: Path, key: Path) 
         log_level="warning",
     )
     return uvicorn.Server(config)
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Where nodes call; `::` stands for all addresses of this machine, IPv4 too."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()
+    return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=both)
+
+
+def _allow_files() -> None:
+    """As many open files as `FILES`, if the system lets us; 1024 are usual."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def main() -> None:
@@ -237,12 +260,18 @@ def main() -> None:
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
+        host = plain_host(given.host)
         trust = upstream_trust(given.upstream, given.upstream_ca)
     except UserError as error:
         parser.error(str(error))
-    LOG.info("nodes: %s:%d, SuperLink: %s", given.host, given.port, given.upstream)
+    _allow_files()
+    LOG.info("nodes: %s, SuperLink: %s", with_port(host, given.port), given.upstream)
+    try:
+        door = listening(host, given.port)
+    except OSError as error:
+        sys.exit(f"{with_port(host, given.port)} cannot be used ({error.strerror})")
     app = FleetProxy(given.upstream, trust)
-    server(app, given.host, given.port, given.certificate, given.key).run()
+    server(app, host, given.port, given.certificate, given.key).run([door])
 
 
 if __name__ == "__main__":
