@@ -1,5 +1,7 @@
 """Receipts of what the ledger tells: each is given once and noted."""
 
+from collections.abc import Iterator
+
 from foul.erasure import statements
 from foul.erasure.receipts import Statement, issue_receipt
 from foul.erasure.state import State
@@ -16,14 +18,19 @@ def issue(store: Store, request: int | None, statement: Statement) -> None:
 
 
 def issue_missing(store: Store, state: State) -> None:
-    """Receipts of withdrawals and readmissions that a kill prevented."""
+    """Receipts of what was noted and has none yet, because it just happened or a kill came first;
+    those of erasures are given by their job."""
     given = {entry.body["event"] for entry in store.entries() if entry.kind == "issued"}
-    statement: Statement
+    for request, statement in _owed(state):
+        if statement.event not in given:
+            issue(store, request, statement)
+
+
+def _owed(state: State) -> Iterator[tuple[int | None, Statement]]:
     for request in state.requests.values():
         if request.state == "withdrawn":
-            statement = statements.withdrawal(state, request)
-            if statement.event not in given:
-                issue(store, request.number, statement)
+            yield request.number, statements.withdrawal(state, request)
     for body in state.readmitted:
-        if statements.readmission_event(body) not in given:
-            issue(store, None, statements.readmission(state, body))
+        yield None, statements.readmission(state, body)
+    for told in state.verified:
+        yield told["request"], statements.verification(state, told)

@@ -96,6 +96,7 @@ class Service:
                 "file": result["model"],
                 "result": {
                     **{key: result.get(key) for key in _TOLD},
+                    "made_by": statements.made_by(self._config),
                     "curve": [
                         {key: record.get(key) for key in _CURVE} for record in result["records"]
                     ],
@@ -175,7 +176,7 @@ class Service:
         for number in job.requests:
             told = "; ".join(job.evidence[str(number)]["told"]) or "another request served with it"
             request = state.requests[number]
-            statement = statements.failure(state, job, request, self._config, told)
+            statement = statements.failure(state, job, request, told)
             issue(self._store, number, statement)
         reasons = [text for told in job.evidence.values() for text in told["told"]]
         with self._folder.lock():
@@ -223,7 +224,7 @@ class Service:
         state = self._store.state()
         for number in self.job.requests:
             request = state.requests[number]
-            statement = statements.erasure(state, self.job, request, self._config)
+            statement = statements.erasure(state, self.job, request)
             issue(self._store, number, statement)
         self._store.append("finished", {"job": self.job.number})
 

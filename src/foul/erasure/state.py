@@ -141,6 +141,8 @@ class State:
     erased: dict[str, int] = field(default_factory=dict)
     """Client -> the job that erased it; not those who were readmitted."""
     readmitted: list[Body] = field(default_factory=list)
+    verified: list[Body] = field(default_factory=list)
+    """What each verification found, when, and which one of its request it was (`count`, from 1)."""
     head: Entry | None = None
 
     @property
@@ -320,6 +322,11 @@ def _relearned(state: State, entry: Entry, body: Body) -> None:
     )
 
 
+def _verified(state: State, entry: Entry, body: Body) -> None:
+    before = [told for told in state.verified if told["request"] == body["request"]]
+    state.verified.append({**body, "time": entry.time, "count": len(before) + 1})
+
+
 _FOLDS: Mapping[str, Callable[[State, Entry, Body], None]] = {
     "adopted": _adopted,
     "filed": _filed,
@@ -335,7 +342,7 @@ _FOLDS: Mapping[str, Callable[[State, Entry, Body], None]] = {
     "finished": _finished,
     "readmitted": _readmitted,
     "relearned": _relearned,
-    "verified": lambda state, entry, body: None,
+    "verified": _verified,
 }
 """What each kind of entry changes."""
 

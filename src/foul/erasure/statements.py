@@ -16,13 +16,16 @@ from foul.erasure.receipts import (
 from foul.erasure.state import Job, Request, State
 from foul.version import __version__
 
-_COSTS = ("rounds", "bytes_down", "bytes_up", "flops_client", "flops_server", "seconds")
+_COSTS = (
+    *("rounds", "bytes_down", "bytes_up", "flops_client", "flops_server", "seconds"),
+    *("wall_seconds", "disk"),
+)
 _FIGURES = ("fa", "forget_test", "ra", "retain_test", "ta", "mia_accuracy", "k_probe", "v_probe")
 """What is told without a threshold; the attack's AUC is told with its interval."""
 _HOW = {"delete": "deleted", "replace": "replaced", "rewrite": "rebuilt without it"}
 
 
-def erasure(state: State, job: Job, request: Request, config: Config) -> Statement:
+def erasure(state: State, job: Job, request: Request) -> Statement:
     """A request was served and everything stored about its clients is gone."""
     others = len(job.requests) - 1
     together = f", together with {others} other request{'s' * (others > 1)}" if others else ""
@@ -39,17 +42,17 @@ def erasure(state: State, job: Job, request: Request, config: Config) -> Stateme
         f"Erased by {job.method} ({kind}){together}; the policy is met.{earlier}",
         [_asked(request)],
         [client for client in request.clients if client in job.clients],
-        _method(job, config),
+        _method(job),
         Models(state.versions[job.base].hash, job.model, job.model),
-        _evidence(job, request),
-        _costs(job),
-        _purged(job),
-        _searched(job),
-        _kept(job),
+        _evidence(job.evidence[str(request.number)]),
+        costs_of(job.result),
+        purged=_purged(job),
+        purge_check=_searched(job),
+        kept=_kept(job),
     )
 
 
-def failure(state: State, job: Job, request: Request, config: Config, why: str) -> Statement:
+def failure(state: State, job: Job, request: Request, why: str) -> Statement:
     """A request was tried and the policy was not met: nothing has changed."""
     before = state.versions[job.base].hash
     return Statement(
@@ -59,10 +62,35 @@ def failure(state: State, job: Job, request: Request, config: Config, why: str) 
         job.started,
         f"{job.method} did not meet the policy ({why}); the model before stays in service.",
         [_asked(request)],
-        method=_method(job, config),
+        method=_method(job),
         models=Models(before, job.model, before),
-        evidence=_evidence(job, request),
-        costs=_costs(job),
+        evidence=_evidence(job.evidence[str(request.number)]),
+        costs=costs_of(job.result),
+    )
+
+
+def verification(state: State, told: dict[str, Any]) -> Statement:
+    """The model in service was measured once more, perhaps beside one that was retrained."""
+    request = state.requests[told["request"]]
+    job = state.jobs[request.job or 0]
+    missed = [check["what"] for check in told["checks"] if not check["passed"]]
+    if not told["known"]:
+        missed.insert(0, "the ledger does not know this model")
+    policy = f"the policy is not met ({'; '.join(missed)})" if missed else "the policy is met"
+    beside = " beside a model that was retrained without the data" if "retrain" in told else ""
+    return Statement(
+        "verification",
+        f"verification:{request.id}:V-{told['count']}",
+        state.federation,
+        told["time"],
+        f"The model in service was measured once more{beside}: {policy}.",
+        [_asked(request)],
+        request.clients,
+        _method(job),
+        Models(state.versions[job.base].hash, job.model, told["hash"]),
+        _evidence(told),
+        costs_of(job.result),
+        told.get("retrain_costs", {}),
     )
 
 
@@ -83,7 +111,7 @@ def readmission(state: State, body: dict[str, Any]) -> Statement:
     """An erased client may take part again."""
     return Statement(
         "readmission",
-        readmission_event(body),
+        f"readmission:{body['client']}:{body['time']}",
         state.federation,
         body["time"],
         f"Readmitted: {body['reason']}.",
@@ -91,25 +119,26 @@ def readmission(state: State, body: dict[str, Any]) -> Statement:
     )
 
 
-def readmission_event(body: dict[str, Any]) -> str:
-    return f"readmission:{body['client']}:{body['time']}"
-
-
 def _asked(request: Request) -> Asked:
     return Asked(request.id, request.text, request.received, request.due, request.reason)
 
 
-def _method(job: Job, config: Config) -> MethodUsed:
+def made_by(config: Config) -> dict[str, Any]:
+    """What of the machine a receipt tells; noted when a model was made."""
     engine = "in-process" if config.engine == "local" else config.engine
-    rounds = int(job.result.get("rounds", 0))
-    options = job.result.get("options", {})
-    return MethodUsed(job.method, __version__, options, rounds, engine, config.seed)
+    return {"version": __version__, "engine": engine, "seed": config.seed}
 
 
-def _evidence(job: Job, request: Request) -> list[Evidence]:
-    """Figures with those of the model before; thresholds of the policy with what they judge."""
-    told = job.evidence[str(request.number)]
-    before, after = told["before"], told["after"]
+def _method(job: Job) -> MethodUsed:
+    rounds, options = int(job.result["rounds"]), job.result["options"]
+    made_by = job.result.get("made_by", {"version": "unknown"})
+    return MethodUsed(job.method, options=options, rounds=rounds, **made_by)
+
+
+def _evidence(told: dict[str, Any]) -> list[Evidence]:
+    """Figures with those of the model before, and of a retrained one if there is one; thresholds of
+    the policy with what they judge."""
+    before, after, retrain = told["before"], told["after"], told.get("retrain", {})
     found = [
         Evidence(
             "mia_auc",
@@ -118,9 +147,13 @@ def _evidence(job: Job, request: Request) -> list[Evidence]:
             after["mia_low"],
             after["mia_high"],
             before["mia_auc"],
+            retrain.get("mia_auc"),
         )
     ]
-    found += [Evidence(key, "", after[key], before=before[key]) for key in _FIGURES]
+    found += [
+        Evidence(key, "", after[key], before=before[key], retrain=retrain.get(key))
+        for key in _FIGURES
+    ]
     found += [
         Evidence(
             f"check_{check['key']}",
@@ -135,12 +168,9 @@ def _evidence(job: Job, request: Request) -> list[Evidence]:
     return found
 
 
-def _costs(job: Job) -> dict[str, float]:
-    costs = {key: job.result[key] for key in _COSTS if key in job.result}
-    for key, name in (("wall_seconds", "wall_seconds"), ("disk", "disk")):
-        if job.result.get(key) is not None:
-            costs[name] = job.result[key]
-    return costs
+def costs_of(result: dict[str, Any]) -> dict[str, float]:
+    """What making a model took, as far as it was measured."""
+    return {key: result[key] for key in _COSTS if result.get(key) is not None}
 
 
 def _purged(job: Job) -> list[Purged]:

@@ -7,9 +7,12 @@ from foul.erasure.asking import federation_of
 from foul.erasure.discard import discard_model
 from foul.erasure.evidence import Figures, judge, measure
 from foul.erasure.fingerprint import fingerprint
+from foul.erasure.issuing import issue_missing
 from foul.erasure.policy import load_policy
+from foul.erasure.receipts import require_signing
 from foul.erasure.requests import find_request
 from foul.erasure.state import Request, State
+from foul.erasure.statements import costs_of
 from foul.erasure.store import Store
 from foul.errors import UserError
 from foul.federation.build import Setting
@@ -22,32 +25,38 @@ from foul.unlearning.stage import unlearn
 def verify(
     store: Store,
     number: int,
-    with_retrain: bool = False,
+    retrain: bool = False,
     observer: Observer | None = None,
     config: Config | None = None,
 ) -> dict[str, Any]:
     """Measure the model in service with respect to a request that was served.
 
     The erased clients are asked a last time, for measurements only; if they do not answer, their
-    figures are missing. Noted in the ledger.
+    figures are missing. Noted in the ledger, with a receipt of its own.
 
     Args:
-        with_retrain: also retrain without them, for comparison; what is made for it is removed.
+        retrain: also retrain without them, for comparison; what is made for it is removed.
         config: the run's configuration with other settings of the machine (device, engine).
 
+    Returns:
+        What the ledger notes, and the number of the receipt.
+
     Raises:
-        UserError: there is no such request, it was not served, or its clients were readmitted.
+        UserError: there is no such request, it was not served, its clients were readmitted, or no
+            receipt can be signed.
     """
     observer, config = observer or Observer(), config or store.folder.config()
     with store.serving():
+        request = _served(store.state(), number)
+        require_signing(store.path)
         state = store.sync()
-        request = _served(state, number)
         with federation_of(store, state, request.clients, config, observer) as setting:
-            told = _measured(store, state, request, setting)
-            if with_retrain:
-                told["retrain"] = _retrained(store, request, setting, observer)
+            told = _measured(store, state, request, setting, config)
+            if retrain:
+                told |= _retrained(store, request, setting, config, observer)
         store.append("verified", told)
-    return told
+        issue_missing(store, store.state())
+    return {**told, "receipt": store.state().requests[number].receipts[-1]}
 
 
 def _served(state: State, number: int) -> Request:
@@ -65,12 +74,13 @@ def _served(state: State, number: int) -> Request:
     return request
 
 
-def _measured(store: Store, state: State, request: Request, setting: Setting) -> dict[str, Any]:
+def _measured(
+    store: Store, state: State, request: Request, setting: Setting, config: Config
+) -> dict[str, Any]:
     job = state.jobs[request.job or 0]
     tensors, _ = store.folder.load_model("learned")
     now = fingerprint(tensors)
     before: Figures = job.evidence[str(request.number)]["before"]
-    config = store.folder.config()
     target = _target(request, setting)
     after = measure(setting, config, tensors, target, not request.departed)
     checks = judge(before, after, load_policy(store.path).accept, job.exact)
@@ -94,10 +104,11 @@ def _target(request: Request, setting: Setting) -> ForgetRequest:
     return ForgetRequest(request.text, own, others)
 
 
-def _retrained(store: Store, request: Request, setting: Setting, observer: Observer) -> Figures:
-    """The same figures of a model that never saw them."""
+def _retrained(
+    store: Store, request: Request, setting: Setting, config: Config, observer: Observer
+) -> dict[str, Any]:
+    """The same figures of a model that never saw them, and what it took."""
     text = f"client:{','.join(request.clients)}"
-    left_out = setting.federation.without
     result = unlearn(
         store.folder.path,
         text,
@@ -105,12 +116,13 @@ def _retrained(store: Store, request: Request, setting: Setting, observer: Obser
         (),
         observer,
         setting=setting,
-        without=left_out,
+        without=setting.federation.without,
+        config=config,
         measured=False,
     )
     tensors, _ = load_tensors(store.folder.path / result["model"])
     target = _target(request, setting)
-    figures = measure(setting, store.folder.config(), tensors, target, not request.departed)
+    figures = measure(setting, config, tensors, target, not request.departed)
     with store.folder.lock():
         discard_model(store.folder, "retrain", text)
-    return figures
+    return {"retrain": figures, "retrain_costs": costs_of(result)}

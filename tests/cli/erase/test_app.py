@@ -26,9 +26,14 @@ def test_the_whole_way_of_a_request(foul: Foul, run: Path) -> None:
     assert [(r["id"], r["state"], r["overdue"]) for r in listed] == [("R-0001", "done", False)]
     assert "No request waits" in foul("erase", "run", run, "--quiet").out
     told = foul("erase", "verify", run, 1, "--quiet", "--json").json
-    assert told["passed"]
-    receipt = run / "erasure" / "receipts" / "receipt-000001.json"
-    assert foul("erase", "check", receipt).code == 0
+    assert (told["passed"], told["receipt"]) == (True, 2)
+    beside = foul("erase", "verify", run, 1, "--retrain", "--quiet")
+    assert re.search(r"before.*after.*retrained", beside.out)
+    assert re.search(r"erasure by not.*retraining", beside.out)
+    assert beside.out.endswith("The policy is met.\nReceipt 3 in erasure/receipts.\n")
+    for number in (1, 2, 3):
+        receipt = run / "erasure" / "receipts" / f"receipt-{number:06d}.json"
+        assert foul("erase", "check", receipt).code == 0
     assert foul("erase", "audit", run, "--quiet").code == 0
     shown = foul("erase", "show", run, 1)
     assert re.search(r"verifying.*done", shown.out, re.S)

@@ -49,6 +49,8 @@ def eventful_store(run: Path) -> Store:
     issue(store, 1, erasure(1, event="erasure:R-0001"))
     figures = {"after": AFTER | {"fa": 0.51}, "retrain": AFTER | {"fa": 0.5}}
     store.append("verified", {"request": 1, "version": 1, "passed": True, **figures})
+    verified = {"event": "verification:R-0001:V-1", "retrain_costs": {"rounds": 12}}
+    issue(store, 1, erasure(1, kind="verification", **verified))
     serve(store, 2, 2, "east-0", AFTER | {"mia_high": 0.81}, passed=False)
     issue(store, 2, erasure(2, kind="failure", event="failure:R-0002:J-2"))
     store.append("withdrawn", {"request": 3, "note": "They changed their mind."})

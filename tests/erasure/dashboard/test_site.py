@@ -64,7 +64,7 @@ def test_the_overview_tells_what_is_in_service_and_who_takes_part(site: Site) ->
         "0 erased, 1 readmitted; 12 rounds of learning",
         "Open requests 3",
         "overdue by 3 days",
-        "Receipts 3 complete and as they were signed",
+        "Receipts 4 complete and as they were signed",
         "north-0 north readmitted",
         "1-5, 7-12",
         "between 0.3 and 0.7",
@@ -94,6 +94,7 @@ def test_a_request_that_was_served_shows_its_evidence_and_receipt(site: Site) ->
         "with version 1: policy met",
         "Received from participants 2.0 MB",
         "Receipt 1 (erasure",
+        "Receipt 2 (verification",
         "checks out",
         "Accuracy per round of foul for R-0001.",
     ):
@@ -119,8 +120,9 @@ def test_a_plan_is_shown(site: Site) -> None:
 
 def test_receipts_are_listed_with_their_check(site: Site) -> None:
     shown = page(site, "/clinics/receipts")
-    assert "3 receipts: every byte, every page, the order, and none is missing." in shown
-    assert "3 withdrawal R-0003 The request was withdrawn." in shown
+    assert "4 receipts: every byte, every page, the order, and none is missing." in shown
+    assert "4 withdrawal R-0003 The request was withdrawn." in shown
+    assert "2 verification R-0001 The policy is met." in shown
 
 
 def test_a_receipts_files_are_served_byte_for_byte(site: Site, run: Path) -> None:

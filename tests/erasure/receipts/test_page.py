@@ -60,6 +60,15 @@ def test_every_fact_is_on_the_page() -> None:
         assert fact.replace("'", "&#39;") in page, fact
 
 
+def test_costs_of_retraining_stand_beside_those_of_the_erasure() -> None:
+    costs = {"rounds": 12, "bytes_down": 90_000_000}
+    page = text(rendered(erasure(kind="verification", retrain_costs=costs)))
+    assert "Record of a verification" in page
+    assert "The erasure Retraining without the data Rounds 3 12" in page
+    assert "Sent to participants 1.5 MB 90.0 MB" in page
+    assert "Work of participants 12.5 s not measured" in page
+
+
 def test_the_page_never_speaks_of_certainty_it_has_not() -> None:
     for kind in TITLES:
         page = text(rendered(erasure(kind=kind))).lower()

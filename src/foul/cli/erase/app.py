@@ -33,7 +33,7 @@ RUN is a run folder that has learned. Its ledger is made with the first request,
 
   foul erase run RUN           serves all that waits; killed, it goes on
 
-  foul erase verify RUN 1      the evidence once more
+  foul erase verify RUN 1      the evidence once more; --retrain: beside a retrained model
 
   foul erase list RUN          states and due dates
 

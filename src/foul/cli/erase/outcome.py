@@ -37,6 +37,7 @@ _SHOWN = {
     "forget_test": "accuracy on forgotten test data %",
     "ra": "accuracy on retained training data %",
     "retain_test": "accuracy on retained test data %",
+    "ta": "accuracy on all test data %",
     "mia_auc": "AUC of the loss attack (0.5 is chance)",
     "mia_low": "  lower end of its 95 % interval",
     "mia_high": "  upper end",

@@ -110,7 +110,8 @@ def request_page(own: Federation, request: Request, state: State) -> str:
     """One request: its history, plan, evidence, costs and receipts."""
     job = state.jobs.get(request.job) if request.job is not None else None
     judged = job.evidence.get(str(request.number)) if job else None
-    verified = _verified(own, request)
+    measured_again = [told for told in state.verified if told["request"] == request.number]
+    verified = measured_again[-1] if measured_again else None
     chain = own.receipts()
     return _page(
         "request.html.j2",
@@ -128,16 +129,6 @@ def request_page(own: Federation, request: Request, state: State) -> str:
         chain=chain,
         place="requests",
     )
-
-
-def _verified(own: Federation, request: Request) -> dict[str, Any] | None:
-    """The last time that somebody measured once more, if ever."""
-    found = [
-        entry.body | {"time": entry.time}
-        for entry in own.store().entries()
-        if entry.kind == "verified" and entry.body["request"] == request.number
-    ]
-    return found[-1] if found else None
 
 
 def _evidence(

@@ -29,6 +29,14 @@ RELEARNED = (
     "From now on these participants take part again, and models learn from their data. Earlier"
     " receipts speak of the models that were in service until then."
 )
+THIS_MODEL = (
+    "The figures are those of the model that was in service on that day. A model that replaces it"
+    " must be verified again."
+)
+ONE_RETRAINING = (
+    "The model that was retrained to compare with is one of many that training without the data can"
+    " give: another seed gives slightly other figures. It was not put into service and is not kept."
+)
 SIGNATURE = (
     "The signature shows that the holder of the key wrote this and that nothing was changed since."
     " It cannot show that what is written is true."
@@ -39,6 +47,9 @@ def not_claimed(statement: Statement) -> list[str]:
     """The sentences that belong to this event."""
     if statement.kind == "erasure":
         return [*_of_erasure(statement), SIGNATURE]
+    if statement.kind == "verification":
+        compared = [ONE_RETRAINING] if statement.retrain_costs else []
+        return [*_of_model(statement), THIS_MODEL, *compared, SIGNATURE]
     if statement.kind in ("failure", "withdrawal"):
         return ["Nothing was erased.", OLD_MODEL, SIGNATURE]
     if statement.kind == "readmission":
@@ -47,17 +58,13 @@ def not_claimed(statement: Statement) -> list[str]:
 
 
 def _of_erasure(statement: Statement) -> list[str]:
+    return [*_of_model(statement), COPIES, DATA_ELSEWHERE, ALREADY_TOLD]
+
+
+def _of_model(statement: Statement) -> list[str]:
+    """What figures of a model cannot show."""
     name = statement.method.name if statement.method else ""
     # `retrain-matched` and `retrain-again` begin anew, too.
     frozen = [] if name.startswith("retrain") else [FROZEN_PARTS]
     own = [FOUL_PARTS] if name.startswith("foul") else []
-    return [
-        MEASURED_ONLY,
-        NO_GUARANTEE,
-        OTHER_ATTACKS,
-        *frozen,
-        *own,
-        COPIES,
-        DATA_ELSEWHERE,
-        ALREADY_TOLD,
-    ]
+    return [MEASURED_ONLY, NO_GUARANTEE, OTHER_ATTACKS, *frozen, *own]

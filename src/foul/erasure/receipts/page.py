@@ -21,6 +21,7 @@ from foul.unlearning.methods import METHODS
 TITLES = {
     "erasure": "Receipt of an erasure",
     "failure": "Record of an erasure that failed",
+    "verification": "Record of a verification",
     "withdrawal": "Record of a withdrawn request",
     "readmission": "Record of a readmission",
     "rotation": "Record of a new signing key",
@@ -72,6 +73,7 @@ def render_page(content: Mapping[str, Any], key: str) -> str:
         figures=[_figure(evidence) for evidence in told["evidence"]],
         compared=any(evidence["retrain"] is not None for evidence in told["evidence"]),
         costs=list(cost_lines(told["costs"])),
+        retrain_costs=dict(cost_lines(told["retrain_costs"])),
         facts=sha256(canonical(told)),
         fingerprint=fingerprint(key),
         new_fingerprint=fingerprint(told["new_key"]) if told["new_key"] else "",

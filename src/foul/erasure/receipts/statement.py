@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["erasure", "failure", "withdrawal", "readmission", "rotation"]
+Kind = Literal["erasure", "failure", "verification", "withdrawal", "readmission", "rotation"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ class Statement:
     """One event in the life of a federation.
 
     Attributes:
-        kind: an erasure, a failed one, a withdrawn request, a readmission, or a new signing key.
+        kind: an erasure, a failed one, a verification, a withdrawn request, a readmission, or a new
+            signing key.
         event: its unique name; an event has one receipt, however often it is issued.
         federation: whose event it is.
         happened: when, in UTC.
@@ -102,6 +103,7 @@ class Statement:
         requests: what was asked; several if they were served together.
         clients: who was erased or readmitted.
         costs: by the names of `foul.federation.ledger.Cost`, and `rounds`, `wall_seconds`, `disk`.
+        retrain_costs: the same of the model that was retrained to compare with, if one was.
         kept: what stays stored on purpose, and why, in sentences.
         new_key: of a rotation, the key that signs from now on.
     """
@@ -117,6 +119,7 @@ class Statement:
     models: Models | None = None
     evidence: Sequence[Evidence] = ()
     costs: Mapping[str, float] = field(default_factory=dict)
+    retrain_costs: Mapping[str, float] = field(default_factory=dict)
     purged: Sequence[Purged] = ()
     purge_check: PurgeCheck | None = None
     kept: Sequence[str] = ()
