@@ -1,11 +1,17 @@
 import json
 import shutil
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 from small_runs import Crash, StopAfter
 
+from foul.deploy.purge import purge_database
+from foul.erasure.inventory import DATABASE, inventory
+from foul.erasure.policy import Purge
 from foul.erasure.purge import FOLDED
 from foul.erasure.relearning import relearn
 from foul.erasure.requests import file_request
@@ -15,7 +21,7 @@ from foul.errors import MachineError
 from foul.learning.history import residuals
 from foul.unlearning.stage import unlearn
 
-from .conftest import LENIENT, SHORT, MakeStore
+from .conftest import LENIENT, SHORT, MakeStore, receipts
 
 
 def erase(store: Store, client: str = "north-1") -> Store:
@@ -137,6 +143,60 @@ def test_a_message_that_is_still_in_the_database_is_found(store: Store) -> None:
     connection.close()
     with pytest.raises(MachineError, match=r"in superlink\.db"):
         erase(store)
+
+
+@pytest.fixture
+def superlink(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The database of a SuperLink that is up, with the client's update in its write-ahead log."""
+    delta = (store.folder.deltas / "north-1.safetensors").read_bytes()
+    (tmp_path / "fed").mkdir()
+    monkeypatch.setenv("FLWR_HOME", str(tmp_path / "fed" / "flwr"))
+    file = tmp_path / "fed" / "superlink.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE messages (content BLOB)")
+        connection.execute("INSERT INTO messages VALUES (?)", (delta,))
+        connection.execute("DELETE FROM messages")
+        assert delta[-500:-400] in file.with_name("superlink.db-wal").read_bytes()
+        yield file
+
+
+def test_the_superlinks_database_is_compacted_while_it_is_up(store: Store, superlink: Path) -> None:
+    delta = (store.folder.deltas / "north-1.safetensors").read_bytes()
+    other = superlink.with_name("mine.db")
+    other.write_bytes(b"not the engine's")
+    erase(store)
+    for part in (superlink, superlink.with_name("superlink.db-wal")):
+        assert delta[-500:-400] not in part.read_bytes()
+    items = store.state().jobs[1].purge["items"]
+    assert [item["path"] for item in items if item["how"] == "compact"] == [str(superlink)]
+    assert other.read_bytes() == b"not the engine's"
+    (told,) = receipts(store)
+    assert "the engine's message database as well" in told["purge_check"]["how"]
+    assert any("lists their nodes by name and public key" in text for text in told["kept"])
+    gone = {purged["what"]: purged["how"] for purged in told["purged"]}
+    assert gone["message database of the engine"] == "messages deleted, then compacted"
+
+
+def test_a_superlink_that_does_not_let_go_is_told_and_the_purge_goes_on_without_it(
+    store: Store, superlink: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foul.erasure.purge.purge_database", partial(purge_database, patience=0.1))
+    with closing(sqlite3.connect(superlink, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM messages").fetchall()
+        with pytest.raises(MachineError, match=r"in use.*foul federation down.*engine=local"):
+            erase(store)
+    assert store.state().requests[1].state == "verifying"
+    assert run(store)[0].phase == "done"
+
+
+def test_a_database_elsewhere_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FLWR_HOME", raising=False)
+    config = store.folder.config().model_copy(update={"engine": "flower"})
+    items = inventory(store.folder, ["north-1"], Purge(), config)
+    (told,) = [item for item in items if item.what == DATABASE]
+    assert (told.how, "where it is" in told.why) == ("keep", True)
 
 
 def test_what_was_kept_of_earlier_models_goes_when_the_policy_no_longer_keeps_it(

@@ -247,9 +247,10 @@ def renew(directory: Folder = DEFAULT) -> None:
 
 @app.command()
 def purge(directory: Folder = DEFAULT) -> None:
-    """Remove the rests of delivered messages from the SuperLink's database.
+    """Remove messages of runs that are over, and their rests, from the SuperLink's database.
 
     Flower deletes messages when they have been fetched, but their bytes stay in the file.
+    `foul erase run` does this by itself.
     """
     before, after = purge_database(_stopped(directory).folder.database)
     typer.echo(f"The SuperLink's database: {size(before)}, now {size(after)}.")

@@ -1,15 +1,19 @@
 """What is stored about whom: every file of a run, and what an erasure does with it."""
 
+import os
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from foul.config.schema import Config
+from foul.deploy.folder import FederationFolder
+from foul.deploy.purge import database_size
 from foul.erasure.policy import Purge
 from foul.erasure.traces import name_pattern
 from foul.runs.folder import RunFolder
 
+DATABASE = "message database of the engine"
 OURS = "erasure"
 """The store's own folder: it names erased clients on purpose."""
 
@@ -119,16 +123,29 @@ def _texts(folder: RunFolder) -> list[Item]:
 
 
 def _databases(folder: RunFolder, config: Config) -> list[Item]:
-    """The engine's own databases: in the run, or beside Flower's home."""
+    """The engine's own databases: in the run, or the SuperLink's."""
     files = [
         file
         for file in _files(folder.path)
         if file.suffix in (".db", ".sqlite") and OURS not in file.relative_to(folder.path).parts
     ]
-    home = config.flower.home
-    if home is not None:
-        files += sorted(home.parent.glob("*.db"))
-    return [_item(folder, file, "message database of the engine", "compact") for file in files]
+    link = _superlink(config)
+    files += [link] if link and link.is_file() else []
+    found = [
+        replace(_item(folder, file, DATABASE, "compact"), bytes=database_size(file))
+        for file in files
+    ]
+    if config.engine == "flower" and not files:
+        why = "it is not beside flower.home: delete the messages in it where it is"
+        found.append(Item(DATABASE, "superlink.db", "keep", 0, why))
+    return found
+
+
+def _superlink(config: Config) -> Path | None:
+    """The database of the SuperLink whose federation `foul federation up` has laid out."""
+    home = config.flower.home or Path(os.environ.get("FLWR_HOME", ""))
+    folder = FederationFolder.at(home.parent)
+    return folder.database if folder.home == home else None
 
 
 def _item(folder: RunFolder, file: Path, what: str, how: str, why: str = "") -> Item:

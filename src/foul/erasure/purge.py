@@ -5,22 +5,22 @@ goes (`purge-JOB.json`, with samples of the bytes, which is itself removed at th
 """
 
 import json
-import sqlite3
 from collections.abc import Collection
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from foul.config.schema import Config
+from foul.deploy.purge import database_files, purge_database
 from foul.erasure.inventory import OURS, Item, inventory
 from foul.erasure.policy import Purge
 from foul.erasure.state import Job, State
 from foul.erasure.store import Store
 from foul.erasure.traces import Trace, name_pattern, sample_windows, search
-from foul.errors import MachineError
+from foul.errors import MachineError, UserError
 from foul.federation.messages import Tensors, join_groups
 from foul.federation.observer import Observer
+from foul.flower.own_run import own_run
 from foul.learning.history import residuals
 from foul.runs.atomic import write_text
 from foul.runs.folder import RunFolder
@@ -78,7 +78,7 @@ def purge(store: Store, state: State, job: Job, observer: Observer) -> dict[str,
             if item.how == "delete":
                 (folder.path / item.path).unlink(missing_ok=True)
             elif item.how == "compact":
-                _compact(folder.path / item.path)
+                _compact(folder.path / item.path, folder)
         observer.on_work("purging", len(items), len(items))
         forget_names(folder, erased)
         if any(item.how == "rewrite" and "history" in item.path for item in items):
@@ -123,13 +123,14 @@ def search_store(
         if file.is_file() and not _on_purpose(file.relative_to(root), kept)
     ]
     # Databases outside the run know clients by name; no bytes of them may be there.
-    outside = [Path(item.path) for item in items if Path(item.path).is_absolute()]
+    databases = [Path(item.path) for item in items if Path(item.path).is_absolute()]
+    outside = [file for database in databases for file in database_files(database)]
     names = name_pattern(state.erased, state.clients)
     found, total = search(
         files, names, windows, lambda d, t: observer.on_work("searching for leftovers", d, t)
     )
     for file in outside:
-        content = file.read_bytes() if file.is_file() else b""
+        content = file.read_bytes()
         total += len(content)
         if any(window in content for window in windows):
             found.append(Trace(str(file), "purged bytes"))
@@ -184,8 +185,9 @@ def _other_groups(folder: RunFolder, state: State) -> dict[str, Tensors]:
     return {group: sums for group, sums in residuals(*kept).items() if group not in gone}
 
 
-def _compact(file: Path) -> None:
-    """Give free pages of a SQLite database back, so that what was deleted in it is gone.
+def _compact(file: Path, folder: RunFolder) -> None:
+    """Delete the messages in a database of the engine, so that their bytes are gone. Everybody has
+    answered by now, or will not be heard any more.
 
     Raises:
         MachineError: it is in use.
@@ -193,14 +195,12 @@ def _compact(file: Path) -> None:
     if not file.is_file():
         return
     try:
-        with closing(sqlite3.connect(file, timeout=30)) as connection:
-            connection.execute("PRAGMA secure_delete=ON")
-            connection.execute("VACUUM")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    except sqlite3.Error as error:
+        purge_database(file, own_run())
+    except UserError as error:
         raise MachineError(
-            f"The engine's database {file} could not be compacted ({error})",
-            "Stop what uses it (foul federation down), then run the erasure again.",
+            f"The engine's database: {error.what}",
+            f"Stop what uses it (foul federation down), then: foul erase run {folder.path} "
+            "engine=local",
         ) from error
 
 

@@ -22,7 +22,12 @@ _COSTS = (
 )
 _FIGURES = ("fa", "forget_test", "ra", "retain_test", "ta", "mia_accuracy", "k_probe", "v_probe")
 """What is told without a threshold; the attack's AUC is told with its interval."""
-_HOW = {"delete": "deleted", "replace": "replaced", "rewrite": "rebuilt without it"}
+_HOW = {
+    "delete": "deleted",
+    "replace": "replaced",
+    "rewrite": "rebuilt without it",
+    "compact": "messages deleted, then compacted",
+}
 
 
 def erasure(state: State, job: Job, request: Request) -> Statement:
@@ -178,23 +183,34 @@ def _purged(job: Job) -> list[Purged]:
     kinds: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for item in job.purge["items"]:
         if item["how"] != "keep":
-            kinds[item["what"], _HOW.get(item["how"], "compacted")].append(item["bytes"])
+            kinds[item["what"], _HOW[item["how"]]].append(item["bytes"])
     return [Purged(what, how, len(all_), sum(all_)) for (what, how), all_ in kinds.items()]
 
 
 def _searched(job: Job) -> PurgeCheck:
     searched = job.purge["searched"]
+    database = ", the engine's message database as well" if _compacted(job) else ""
     return PurgeCheck(
         f"every file of the run was searched for the names of {searched['names']} erased clients "
-        f"and for {searched['windows']} samples of the bytes that were removed",
+        f"and for {searched['windows']} samples of the bytes that were removed{database}",
         searched["files"],
         searched["bytes"],
         job.purge["found"],
     )
 
 
+def _compacted(job: Job) -> bool:
+    """Whether the engine had a database of its own."""
+    return any(item["how"] == "compact" for item in job.purge["items"])
+
+
 def _kept(job: Job) -> list[str]:
     kept = [f"{i['what']} ({i['path']}): {i['why']}" for i in job.purge["items"] if i["why"]]
+    if _compacted(job):
+        kept.append(
+            "the engine's database lists their nodes by name and public key, and the commands of "
+            "past runs: so they are known and can be kept out"
+        )
     return [
         "the ledger, this receipt and the list of erased clients name them: so the erasure can be "
         "shown, and they cannot take part again",
