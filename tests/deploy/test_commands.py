@@ -3,14 +3,18 @@
 import configparser
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from foul.deploy.certificates import make_authority, make_server_certificate
 from foul.deploy.commands import nginx_server, shell_commands, systemd_unit
 from foul.deploy.federation import RunningFederation
 from foul.deploy.folder import FederationFolder
 from foul.deploy.plan import plan_server
+from foul.deploy.ports import free_ports
 
 
 @pytest.fixture
@@ -53,10 +57,13 @@ def test_nginx_lets_the_same_paths_through_as_the_proxy(federation: RunningFeder
     assert text.count("{") == text.count("}")
     found = re.search(r"location ~ (\S+) \{", text)
     assert found is not None
-    for path in ("/v1/fleet/pull-messages", "/v1/fleet/a", "/v1/control/x", "/v1/fleet/a/b", "/"):
+    for path in (
+        *("/v1/fleet/pull-messages", "/v1/fleet/a", "/v1/control/x", "/v1/fleet/a/b", "/"),
+        *("/v1/fleet/a\n", "/v1/fleet/-a", "/v1/fleet/", "/v1/fleet/a?b", "/V1/fleet/a"),
+    ):
         ours = FLEET.fullmatch(path.encode()) is not None
         assert (re.match(found[1], path) is not None) == ours
-    assert "proxy_pass https://127.0.0.1:2;" in text
+    assert "proxy_pass https://127.0.0.1:2/v1/fleet/$call;" in text
     assert "proxy_ssl_verify on;" in text
 
 
@@ -74,3 +81,44 @@ def test_nginx_listens_where_the_proxy_would(host: str, lines: list[str]) -> Non
     federation = RunningFederation(folder, plan_server(folder, [], host, [1, 2], {}))
     text = nginx_server(federation, "fl.example.org")
     assert [line.strip() for line in text.splitlines() if "listen " in line] == lines
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx")
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_nginx_itself_accepts_its_server_block(tmp_path: Path, host: str) -> None:
+    pytest.importorskip("flwr", reason="needs foul[flower]")
+    folder = FederationFolder(tmp_path / "fed")
+    folder.create()
+    make_authority(folder.certificates)
+    make_server_certificate(folder.certificates, [])
+    (port,) = free_ports(1)
+    federation = RunningFederation(folder, plan_server(folder, [], host, [port, port + 1], {}))
+    block = nginx_server(federation, "fl.example.org")
+    (tmp_path / "nginx.conf").write_text(
+        f"pid {tmp_path}/pid; error_log {tmp_path}/log; events {{}}\n"
+        f"http {{ access_log off;\n{block} }}"
+    )
+    told = subprocess.run(
+        ["nginx", "-t", "-c", str(tmp_path / "nginx.conf")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert "test is successful" in told.stderr, told.stderr
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_systemd_itself_accepts_the_unit(federation: RunningFederation, tmp_path: Path) -> None:
+    unit = tmp_path / "foul-server.service"
+    unit.write_text(systemd_unit(federation.folder, "root"))
+    told = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    # It also complains about other units of the machine.
+    assert unit.name not in told.stdout + told.stderr
+    assert told.returncode == 0

@@ -51,7 +51,7 @@ Restart=on-failure
 RestartSec=5
 # The supervisor stops its processes in order; what is left after that is killed.
 KillMode=mixed
-TimeoutStopSec=60
+TimeoutStopSec=90
 UMask=0077
 NoNewPrivileges=yes
 ProtectSystem=full
@@ -65,7 +65,9 @@ WantedBy=multi-user.target
 
 def nginx_server(federation: RunningFederation, name: str) -> str:
     """A server block that lets through what our proxy does."""
-    from foul.deploy.proxy import BODY_LIMIT, DEADLINE  # needs Flower's own dependencies
+    # Not earlier: they need Flower's own dependencies.
+    from foul.deploy.callers import SILENCE
+    from foul.deploy.proxy import BODY_LIMIT, DEADLINE
 
     folder = federation.folder
     listen = "\n    ".join(f"listen {place} ssl;" for place in _doors(federation))
@@ -75,14 +77,19 @@ def nginx_server(federation: RunningFederation, name: str) -> str:
     ssl_certificate     {folder.certificates / "server.crt"};
     ssl_certificate_key {folder.certificates / "server.key"};
     ssl_protocols       TLSv1.2 TLSv1.3;
+    server_tokens       off;
     client_max_body_size {BODY_LIMIT // 2**20}m;
+    # Who does not greet, or does not say what it wants, is hung up on.
+    client_header_timeout {SILENCE:.0f}s;
 
-    location ~ ^/v1/fleet/[a-z-]+$ {{
+    # What was checked is what is sent: no query, no other spelling, no line break at the end.
+    location ~ ^/v1/fleet/(?P<call>[a-z]+(-[a-z]+)*)$(?!\\n) {{
         limit_except POST {{ deny all; }}
-        proxy_pass https://{federation.address};
+        proxy_pass https://{federation.address}/v1/fleet/$call;
         proxy_http_version 1.1;
         proxy_set_header Connection "";
         proxy_set_header X-Forwarded-For $remote_addr;
+        proxy_set_header Forwarded "";
         proxy_ssl_trusted_certificate {folder.authority};
         proxy_ssl_verify on;
         proxy_ssl_name localhost;

@@ -59,9 +59,10 @@ class FederationFolder:
             UserError: something else is there, or its path is too long for the nodes' sockets,
                 or has characters that mean something to shells and to Flower.
         """
-        if re.search(r"[\s\"'\\]", str(self.path)):
+        if re.search(r"[\s\"'\\$%;{}]", str(self.path)):
             raise UserError(
-                f"{self.path} has spaces, quotes or backslashes", "Choose a plain --dir."
+                f"{self.path} has spaces, quotes or signs that shells, systemd and nginx read",
+                "Choose a plain --dir.",
             )
         for client in clients:
             if len(os.fsencode(self.socket(client))) > SOCKET_PATH_LIMIT:
@@ -78,6 +79,8 @@ class FederationFolder:
         self.path.chmod(0o700)
         for part in (self.certificates, self.logs, self.held, self.home, self.nodes):
             part.mkdir(mode=0o700)
+        # Ours before systemd makes it root's.
+        self.log("supervisor").touch(mode=0o600)
         for client in clients:
             self.node(client).mkdir(mode=0o700)
             (self.node(client) / "flwr").mkdir(mode=0o700)
