@@ -102,3 +102,12 @@ def test_without_flower_there_is_one_clear_line(
     monkeypatch.setattr("foul.flower.driver.find_spec", lambda name: None)
     told = foul("learn", small, "engine=flower", "--out", tmp_path / "x").error()
     assert "pip install 'foul[flower]'" in told
+
+
+def test_a_simulation_is_this_process_own(
+    foul: Foul, handed: Handed, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foul.flower.connect.find_spec", lambda name: None)
+    told = foul("learn", small, "engine=flower-sim", "--out", tmp_path / "x")
+    assert "pip install 'foul[simulation]'" in told.error()
+    assert handed == []

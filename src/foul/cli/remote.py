@@ -32,7 +32,7 @@ def shown(quiet: bool) -> Iterator[Observer]:
 
 def handed_over(config: Config, run: Path, quiet: bool) -> bool:
     """With `engine=flower`, have a ServerApp perform this very command; False if it is ours."""
-    if config.engine == "local" or is_serving():
+    if config.engine != "flower" or is_serving():
         return False
     with ProgressDisplay(quiet) as display:
         output, code = perform_remotely(sys.argv[1:], run, config.flower, display)

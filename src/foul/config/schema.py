@@ -192,10 +192,10 @@ class LearningConfig(Section):
     """Step of the server along the averaged update."""
     server_momentum: float = Field(default=0.0, ge=0, lt=1)
     """Momentum of the server's steps (FedAvgM)."""
-    fix_statistics_after: int = Field(default=0, ge=0)
+    fix_statistics_after: int = Field(default=0, ge=-1)
     """After this round, batch statistics stay as they are and local training uses them too (FixBN);
-    0: never. Else clients of each domain train on statistics of their own, and the average that is
-    evaluated fits none of them."""
+    0: never, -1: from the first round on. Else clients of each domain train on statistics of their
+    own, and the average that is evaluated fits none of them."""
     evaluate_every: int = Field(default=0, ge=0)
     """Also evaluate on the test sets every so many rounds; 0: only at the end."""
     l2u: L2UConfig = L2UConfig()
@@ -272,8 +272,9 @@ class Config(Section):
     """Processes that train clients side by side; 0: one per core on a CPU, one on a GPU."""
     threads: int = Field(default=0, ge=0)
     """Torch threads of a single worker; 0: one per core. Several workers have one thread each."""
-    engine: Literal["local", "flower"] = "local"
-    """Where clients are: on this machine, or at the nodes of a Flower federation (foul[flower])."""
+    engine: Literal["local", "flower", "flower-sim"] = "local"
+    """Where clients are: on this machine; at the nodes of a Flower federation (foul[flower]); or on
+    this machine as virtual nodes of Flower's simulation (foul[simulation])."""
     tensorboard: bool = False
     """Also write TensorBoard events into the run folder (needs foul[tensorboard])."""
     data: DataConfig = DataConfig()

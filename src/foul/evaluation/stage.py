@@ -63,7 +63,7 @@ def evaluate_run(
     features, erased = folder.path / "features", folder.erased()
     config, known = config or folder.config(), folder.clients()
     # Pictures show single images, which never leave a node.
-    drawn = "pictures" in parts and config.engine == "local"
+    drawn = "pictures" in parts and config.engine != "flower"
     if len(parts) == 1 and "pictures" in parts and not drawn:
         raise UserError(
             "Pictures show clients' images, which do not leave their nodes (engine=flower)",

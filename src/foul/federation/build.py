@@ -1,6 +1,6 @@
 """From a configuration to a federation: in this process, or at the nodes of a Flower run."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ import torch
 from foul.client.features import FeatureStore
 from foul.client.worker import Worker
 from foul.config.schema import Config
-from foul.data import DomainSet, build_clients, load_dataset
+from foul.data import ClientData, DomainSet, build_clients, load_dataset
 from foul.data.backdoor import poison_chosen
 from foul.devices import CpuPlan, pick_device, plan_cpu
 from foul.federation.engine import Engine
@@ -56,8 +56,8 @@ def build(
     without: Collection[str] = (),
     known: Sequence[ClientInfo] = (),
 ) -> Setting:
-    """Load the data, share it out to clients and start an engine on this machine; or, with
-    `engine=flower`, meet the clients at their nodes.
+    """Load the data, share it out to clients and start an engine on this machine (with
+    `engine=flower-sim`, Flower's); or, with `engine=flower`, meet the clients at their nodes.
 
     Args:
         features: the folder where clients on this machine keep the outputs of frozen parts.
@@ -67,28 +67,49 @@ def build(
     if config.engine == "flower":
         return _at_nodes(config, observer, ledger, without, known)
     observer = observer or Observer()
-    device = pick_device(config.device)
-    plan = plan_cpu(config.workers, config.threads, device)
+    plan = plan_cpu(config.workers, config.threads, pick_device(config.device))
     torch.set_num_threads(plan.threads)
-    data: DomainSet = load_dataset(
-        config.data,
-        config.seed,
-        observer.decoded,
+    data, clients = load_clients(config, observer.decoded)
+    net = initial_network(config, len(data.classes), data.image_size)
+    initial, buffers = _state(net)
+    engine = (
+        _simulated(config, clients, features, plan)
+        if config.engine == "flower-sim"
+        else local_engine(local_worker(config, clients, net, features), plan)
     )
+    federation = Federation(engine, config.federation, config.seed, ledger, observer, without)
+    return Setting(federation, data.classes, data.image_size, buffers, initial)
+
+
+def load_clients(
+    config: Config, decoded: Callable[[int, int], None] | None = None
+) -> tuple[DomainSet, Sequence[ClientData]]:
+    """The data of a configuration, and all its clients."""
+    data: DomainSet = load_dataset(config.data, config.seed, decoded)
     clients = poison_chosen(
         build_clients(data, config.clients, config.seed),
         config.backdoor,
         len(data.classes),
         config.seed,
     )
-    net = initial_network(config, len(data.classes), data.image_size)
-    initial, buffers = _state(net)
+    return data, clients
+
+
+def local_worker(
+    config: Config, clients: Sequence[ClientData], net: DisentangledNet, features: Path | None
+) -> Worker:
+    """The worker of these clients on this machine."""
     store = FeatureStore(features) if features else None
-    worker = Worker(clients, net, device, features=store)
-    federation = Federation(
-        local_engine(worker, plan), config.federation, config.seed, ledger, observer, without
-    )
-    return Setting(federation, data.classes, data.image_size, buffers, initial)
+    return Worker(clients, net, pick_device(config.device), features=store)
+
+
+def _simulated(
+    config: Config, clients: Sequence[ClientData], features: Path | None, plan: CpuPlan
+) -> Engine:
+    """The engine on Flower's simulation; its processes load the data themselves."""
+    from foul.flower.connect import simulate
+
+    return simulate(config, sorted(client.id for client in clients), features, plan.workers)
 
 
 def _at_nodes(

@@ -11,6 +11,11 @@ from foul.flower.post import GRACE, Post
 from foul.flower.roster import Roster
 
 
+def network_make(model: ModelConfig) -> str:
+    """What nodes must know of a network to build it; its tensors come with every task."""
+    return json.dumps(model.model_dump(mode="json", exclude={"weights"}), sort_keys=True)
+
+
 class FlowerEngine:
     """Runs requests on the SuperNodes of a federation.
 
@@ -37,8 +42,7 @@ class FlowerEngine:
         Raises:
             UserError: clients are missing, or contradict each other.
         """
-        make = json.dumps(model.model_dump(mode="json", exclude={"weights"}), sort_keys=True)
-        self._post = post or Post(grid, make, config.largest_reply)
+        self._post = post or Post(grid, network_make(model), config.largest_reply)
         self._deadline = config.deadline
         self._roster = Roster(self._post, config, known)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from foul.config.schema import Config, DataConfig
 from foul.data import ClientData, build_clients, load_dataset
-from foul.data.backdoor import poison_chosen
 from foul.data.folder import EXTENSIONS
 from foul.errors import UserError
+from foul.federation.build import load_clients
 from foul.federation.messages import Numbers
 from foul.flower.parcel import PROTOCOL
 from foul.names import hint
@@ -43,13 +43,7 @@ def share_of(config: Config, client: str) -> Holding:
     Raises:
         UserError: the configuration has no such client.
     """
-    data = load_dataset(config.data, config.seed)
-    clients = poison_chosen(
-        build_clients(data, config.clients, config.seed),
-        config.backdoor,
-        len(data.classes),
-        config.seed,
-    )
+    data, clients = load_clients(config)
     mine = {each.id: each for each in clients}
     if client not in mine:
         raise UserError(f"The configuration has no client '{client}'", hint(client, mine))

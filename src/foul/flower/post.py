@@ -31,6 +31,8 @@ class Post:
     """Bytes that a reply may have."""
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    asking: float = 60.0
+    """Seconds a node has to say who it is."""
 
     def send(self, to: Sequence[tuple[int, Request]], deadline: float) -> list[str]:
         """The ids of the messages, in order; empty for one that Flower did not take."""

@@ -9,9 +9,6 @@ from foul.flower.checks import NodeFacts, read_facts
 from foul.flower.parcel import WHO
 from foul.flower.post import Post
 
-_ASKING = 60.0
-"""Seconds a node has to say who it is."""
-
 
 class Roster:
     """The clients of a run, and the nodes that serve them now.
@@ -125,8 +122,8 @@ class Roster:
             for node, name in nodes.items()
             if self._may_speak(node, name)
         ]
-        until = self._post.clock() + _ASKING
-        ids = self._post.send(asked, _ASKING)
+        until = self._post.clock() + self._post.asking
+        ids = self._post.send(asked, self._post.asking)
         for (node, request), id in zip(asked, ids, strict=True):
             reply = self._post.fetch(request, id, until)
             label = request.client or f"node {node}"
