@@ -81,6 +81,8 @@ def test_a_study_that_was_stopped_goes_on(
     ("values", "message"),
     [
         ({"forget": "client:east-0"}, "Attack a whole domain"),
+        ({"forget": "domain:eest"}, "no domain 'eest'.*Did you mean 'east'"),
+        ({"forget": "domain:east,north"}, "forgets all 2 clients"),
         ({"shadows": 3}, "Use 4 or more"),
         ({"methods": ("fool",)}, "There is no method 'fool'"),
         ({"config": small_config(backdoor__clients=["east"])}, "backdoor.clients"),

@@ -18,6 +18,7 @@ from foul.config.schema import Config
 from foul.errors import UserError
 from foul.evaluation.attacks import STATISTICS, judge
 from foul.evaluation.attacks.shadows import shadow_lira, u_lira
+from foul.experiments.study import clients_of
 from foul.federation.build import Setting, opened
 from foul.federation.federation import RoundLog
 from foul.federation.messages import Tensors
@@ -68,7 +69,7 @@ def run_shadows(
         UserError: the study cannot be made.
     """
     observer, out = observer or Observer(), Path(out)
-    _check(study)
+    _check(study, observer)
     methods = [name for name in study.methods if name != REFERENCE]
     shadows = []
     for number in range(study.shadows):
@@ -102,7 +103,12 @@ def run_shadows(
 _SPLITS = ("train", "validation", "test")
 
 
-def _check(study: ShadowStudy) -> None:
+def _check(study: ShadowStudy, observer: Observer) -> None:
+    """Refuse what can be seen to be wrong before the first shadow learns.
+
+    Raises:
+        UserError: an unknown method, option or domain, or a study that cannot be attacked.
+    """
     kind, _ = ForgetRequest.split(study.forget)
     if kind != "domain":
         raise UserError(
@@ -121,17 +127,20 @@ def _check(study: ShadowStudy) -> None:
         )
     for name in study.methods:
         make_method(name, study.options.get(name, ()))
+    ForgetRequest.parse(study.forget, clients_of(_config(study, 0), observer))
+
+
+def _config(study: ShadowStudy, number: int) -> Config:
+    """How this shadow learns: with a seed and samples of its own."""
+    clients = study.config.clients.model_copy(update={"redeal": SHARE})
+    return study.config.model_copy(update={"seed": study.config.seed + number, "clients": clients})
 
 
 def _shadow(
     study: ShadowStudy, methods: Sequence[str], number: int, out: Path, observer: Observer
 ) -> dict[str, Tensors]:
     """One shadow's answers to all samples of the forgotten domains, by method."""
-    clients = study.config.clients.model_copy(update={"redeal": SHARE})
-    config = study.config.model_copy(
-        update={"seed": study.config.seed + number, "clients": clients}
-    )
-    path = out / f"shadow-{number:02d}"
+    config, path = _config(study, number), out / f"shadow-{number:02d}"
     run = learn(config, path, resume=(path / "run.json").is_file(), observer=observer)
     answers = {}
     with opened(config, observer, run.path / "features") as setting:

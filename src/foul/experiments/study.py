@@ -107,13 +107,13 @@ def check(study: Study, observer: Observer, known: Sequence[ClientInfo] = ()) ->
     for request in study.forget:
         ForgetRequest.split(request)
     if study.forget:
-        clients = _clients(study.config, observer, known)
+        clients = clients_of(study.config, observer, known)
         for request in study.forget:
             ForgetRequest.parse(request, clients)
 
 
-def _clients(
-    config: Config, observer: Observer, known: Sequence[ClientInfo]
+def clients_of(
+    config: Config, observer: Observer, known: Sequence[ClientInfo] = ()
 ) -> Sequence[ClientInfo]:
     """Who there is: it depends on the data. Decoded now, it is in the cache for learning."""
     if config.engine == "flower" and known:
