@@ -1,7 +1,7 @@
 import pytest
 from factories import learning
 
-from foul.learning.going_on import RATE, going_on
+from foul.learning.going_on import RATE, going_on, staying_fixed
 from foul.learning.rounds import rate_scale
 
 
@@ -23,3 +23,9 @@ def test_rates_are_a_constant_share_and_nothing_else_changes(rate: float) -> Non
     expected["supervised"] |= {"rate": 0.9 * rate}
     assert now.model_dump() == expected
     assert was.schedule == "cosine"
+
+
+def test_fixed_statistics_stay_fixed_from_the_first_round_on() -> None:
+    for after, stays in ((0, 0), (1, -1), (8, -1), (-1, -1)):
+        was = learning(fix_statistics_after=after)
+        assert staying_fixed(was) == going_on(was, 3).fix_statistics_after == stays

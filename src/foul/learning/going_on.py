@@ -6,6 +6,12 @@ RATE = 0.2
 """Local rates as a share of those of the learning stage, where nothing else is asked for."""
 
 
+def staying_fixed(config: LearningConfig) -> int:
+    """`fix_statistics_after` for a model that has learned: batch statistics that learning fixed
+    stay fixed, from the first round on."""
+    return -1 if config.fix_statistics_after else 0
+
+
 def going_on(config: LearningConfig, rounds: int, rate: float = RATE) -> LearningConfig:
     """The learning stage for these rounds, at this constant share of its local rates."""
     l2u = config.l2u.model_copy(
@@ -19,6 +25,7 @@ def going_on(config: LearningConfig, rounds: int, rate: float = RATE) -> Learnin
         update={
             "rounds": rounds,
             "schedule": "constant",
+            "fix_statistics_after": staying_fixed(config),
             "l2u": l2u,
             "supervised": supervised,
         }

@@ -73,7 +73,7 @@ class LocalTraining:
         """
         context, config = self._context, self._config
         context.net.train()
-        if phase.fix_statistics or 0 < config.fix_statistics_after < context.round:
+        if phase.fix_statistics or 0 != config.fix_statistics_after < context.round:
             fix_statistics(context.net)
         parameters = select_parameters(context.net, phase.parts)
         optimiser = phase.optimiser(parameters, phase.rate * self._rate_scale, config)

@@ -3,6 +3,7 @@
 from foul.models.backbones import BACKBONES, ResNet
 from foul.models.deployed import deployed_state
 from foul.models.disentangled import DEPLOYED, DisentangledNet, Gaussian, build_network, part_of
+from foul.models.norms import normalised
 from foul.models.summary import ModelSummary, summarise
 from foul.models.weights import load_backbone
 
@@ -16,6 +17,7 @@ __all__ = [
     "build_network",
     "deployed_state",
     "load_backbone",
+    "normalised",
     "part_of",
     "summarise",
 ]

@@ -9,6 +9,7 @@ from foul.config.schema import LearningConfig, Section
 from foul.federation.build import initial_network
 from foul.learning.going_on import RATE, going_on
 from foul.learning.rounds import LearningState, learning_round
+from foul.learning.shortened import shortened
 from foul.unlearning.method import Case, Method, MethodState
 
 
@@ -62,7 +63,7 @@ class Retrain(Method[RetrainOptions]):
             federation = case.federation.reseeded(case.federation.seed + self._shift)
             case = replace(case, federation=federation)
         rounds = self.options.rounds or case.learned_rounds
-        config = case.config.learning.model_copy(update={"rounds": rounds, "patience": 0})
+        config = shortened(case.config.learning, rounds, case.learned_rounds)
         record = fedavg_round(case, state, config, self.name)
         if state.round >= rounds:
             state.finished = f"all {rounds} rounds done"

@@ -142,6 +142,7 @@ def fats_round(
         number,
         stage,
         log,
+        anew=True,
         # So many steps, not epochs.
         epochs=0,
         min_steps=options.steps,

@@ -3,17 +3,16 @@
 import math
 import time
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from foul.federation.average import WeightedMean
 from foul.federation.federation import RoundLog
 from foul.federation.messages import Tensors, join_groups, take_group
-from foul.models import DisentangledNet, deployed_state, part_of
+from foul.models import DisentangledNet, deployed_state, normalised
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.requirements import Requirements
 from foul.unlearning.training import (
@@ -149,18 +148,6 @@ class FedCdp(Method[FedCdpOptions]):
         )
         state.tensors = applied(moved(state.tensors, mean_change(replies)), mask)
         return round_record(began, log)
-
-
-def normalised(net: DisentangledNet) -> dict[str, str]:
-    """The convolutions that the deployed head needs and that a normalisation layer follows, and
-    that layer: in our networks the two are neighbours in the same module."""
-    parts = ("E", "K", "V") if net.deployed_head == "joint" else ("E", "K")
-    found = {}
-    for name, module in net.named_modules():
-        for (one, first), (other, second) in pairwise(module.named_children()):
-            if isinstance(first, nn.Conv2d) and isinstance(second, nn.BatchNorm2d | nn.GroupNorm):
-                found[f"{name}.{one}"] = f"{name}.{other}"
-    return {layer: norm for layer, norm in found.items() if part_of(layer) in parts}
 
 
 def scores(activations: Tensor, idf: Literal["paper", "code"] = "paper") -> Tensor:

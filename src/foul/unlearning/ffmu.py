@@ -116,14 +116,19 @@ class FfmuLearning(Method[QuantisedOptions]):
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
         falling = LearningConfig(rounds=case.learned_rounds, schedule="cosine")
         rate = self.options.rate * rate_scale(falling, state.round + 1)
-        record = quantised_round(case, state, self.options, rate, self.name)
+        record = quantised_round(case, state, self.options, rate, self.name, anew=True)
         if state.round >= case.learned_rounds:
             state.finished = f"all {state.round} rounds done"
         return record
 
 
 def quantised_round(
-    case: Case, state: MethodState, options: QuantisedOptions, rate: float, stage: str
+    case: Case,
+    state: MethodState,
+    options: QuantisedOptions,
+    rate: float,
+    stage: str,
+    anew: bool = False,
 ) -> dict[str, Any]:
     """One round of FedAvg over the retain clients, with quantised local steps of this size."""
     began, number, log = time.perf_counter(), state.round + 1, RoundLog()
@@ -137,6 +142,7 @@ def quantised_round(
         stage,
         log,
         rate=rate,
+        anew=anew,
         tau=options.tau,
         sigma=options.sigma,
     )

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import torch
 from pydantic import Field
 
-from foul.config.schema import LearningConfig
 from foul.errors import UserError
 from foul.federation.average import WeightedMean
 from foul.federation.federation import QuorumError, RoundLog
@@ -25,7 +24,13 @@ from foul.learning.adapters import Adapters, make_adapters
 from foul.models import DEPLOYED, deployed_state
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.requirements import Requirements
-from foul.unlearning.training import TrainingOptions, mean_change, moved, round_record
+from foul.unlearning.training import (
+    TrainingOptions,
+    local_recipe,
+    mean_change,
+    moved,
+    round_record,
+)
 
 
 class FusedOptions(TrainingOptions):
@@ -183,16 +188,11 @@ class Fused(Method[FusedOptions]):
         """Training on top of the learned model, which is sent to those who have not got it."""
         own, options = RoundLog(), self.options
         delivery = self._deliver(case, state, number, clients)
-        learning = LearningConfig(
-            batch_size=options.batch_size, momentum=options.momentum, weight_decay=0.0
-        )
         settings: Numbers = {
             "base": state.numbers["base"],
             "loss": "cross_entropy",
             "epochs": options.epochs,
-            "learning": learning.model_dump(
-                mode="json", include={"batch_size", "momentum", "weight_decay"}
-            ),
+            "learning": local_recipe(case, options.batch_size, options.momentum),
             "seed": case.federation.seed,
             **told,
         }

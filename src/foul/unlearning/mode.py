@@ -11,6 +11,7 @@ from foul.federation.federation import RoundLog
 from foul.federation.ledger import Cost
 from foul.federation.messages import Tensors, join_groups, take_group
 from foul.learning.rounds import LearningState, learning_round
+from foul.learning.shortened import shortened
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.requirements import Requirements
 from foul.unlearning.training import TrainingOptions, ask_to_train, moved, round_record
@@ -96,9 +97,8 @@ class MoDe(Method[ModeOptions]):
     def _degrade(self, case: Case, extra: Tensors, number: int, log: RoundLog) -> Tensors:
         """One learning round of the degradation model over the retain clients."""
         learning = LearningState(take_group(extra, "de"), take_group(extra, "velocity"), number - 1)
-        config = case.config.learning.model_copy(
-            update={"rounds": self.options.rounds, "schedule": "constant", "patience": 0}
-        )
+        recipe = case.config.learning.model_copy(update={"schedule": "constant"})
+        config = shortened(recipe, self.options.rounds, case.learned_rounds)
         record = learning_round(
             case.federation, config, learning, case.request.retain, case.buffers, self.name
         )

@@ -7,7 +7,8 @@ from pydantic import Field
 from foul.config.schema import Section
 from foul.errors import UserError
 from foul.federation.messages import Tensors
-from foul.learning.going_on import going_on
+from foul.learning.going_on import going_on, staying_fixed
+from foul.models import DisentangledNet, normalised
 from foul.names import hint
 from foul.unlearning.controls import fedavg_round
 from foul.unlearning.method import Case, Method, MethodState
@@ -30,14 +31,22 @@ class NoT(Method[NotOptions]):
     retain clients: :math:`\theta'_l = -\theta_l` for l in `layers`.
 
     Weights and biases are negated (the paper's equation 3), so that the layer's output is exactly
-    minus what it was. There is no official code. Rounds and rates are in an appendix that we could
-    not read: ours were searched on validation data.
+    minus what it was. Where batch statistics stay fixed, the running mean of the layer behind it
+    changes its sign too; else it would follow by itself. There is no official code. Rounds and
+    rates are in an appendix that we could not read: ours were searched on validation data.
     """
 
     name: ClassVar[str] = "not"
 
     def start(self, case: Case) -> MethodState:
-        return MethodState(negated(case.learned, self.options.layers))
+        tensors = negated(case.learned, self.options.layers)
+        if staying_fixed(case.config.learning):
+            norms = normalised(DisentangledNet(case.config.model, case.classes, case.image_size))
+            means = [
+                f"{norms[layer]}.running_mean" for layer in self.options.layers if layer in norms
+            ]
+            tensors |= {name: -tensors[name] for name in means if name in tensors}
+        return MethodState(tensors)
 
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
         config = going_on(case.config.learning, self.options.rounds, self.options.rate)

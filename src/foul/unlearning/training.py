@@ -11,6 +11,7 @@ from foul.federation.average import WeightedMean
 from foul.federation.federation import RoundLog
 from foul.federation.ledger import Cost
 from foul.federation.messages import ClientInfo, Numbers, Reply, Tensors, join_groups
+from foul.learning.going_on import staying_fixed
 from foul.models import DEPLOYED, deployed_state
 from foul.unlearning.method import Case
 
@@ -39,6 +40,7 @@ def ask_to_train(
     *,
     loss: str = "cross_entropy",
     rate: float | None = None,
+    anew: bool = False,
     teacher: Tensors | None = None,
     mask: Tensors | None = None,
     **settings: Any,
@@ -46,6 +48,8 @@ def ask_to_train(
     """How each client would change the deployed network by local training.
 
     Args:
+        anew: the network learns from scratch: batch statistics are fixed when the learning stage
+            would; else they stay as it left them.
         teacher: a network whose answers are the labels.
         mask: 0 where weights must not change.
         settings: further settings of the task `train`.
@@ -56,17 +60,12 @@ def ask_to_train(
         groups["teacher"] = deployed_state(teacher)
     if mask is not None:
         groups["mask"] = mask
-    learning = LearningConfig(
-        batch_size=options.batch_size, momentum=options.momentum, weight_decay=0.0
-    )
     told: Numbers = {
         "loss": loss,
         "parts": list(DEPLOYED),
         "epochs": options.epochs,
         "rate": options.rate if rate is None else rate,
-        "learning": learning.model_dump(
-            mode="json", include={"batch_size", "momentum", "weight_decay"}
-        ),
+        "learning": local_recipe(case, options.batch_size, options.momentum, anew),
         "seed": case.federation.seed,
         **settings,
     }
@@ -83,6 +82,21 @@ def ask_to_train(
     # One multiply-add per number and client for the sum, one more for the step.
     flops = 2 * sum(tensor.numel() for tensor in model.values()) * (len(log.answered) + 1)
     case.federation.ledger.record(stage, Cost(flops_server=flops))
+
+
+def local_recipe(case: Case, batch_size: int, momentum: float, anew: bool = False) -> Numbers:
+    """What a client must know of how to descend. Batch statistics that learning fixed stay fixed;
+    those of a network that learns `anew` are fixed when the learning stage would."""
+    recipe = case.config.learning
+    local = LearningConfig(
+        batch_size=batch_size,
+        momentum=momentum,
+        weight_decay=0.0,
+        fix_statistics_after=recipe.fix_statistics_after if anew else staying_fixed(recipe),
+    )
+    return local.model_dump(
+        mode="json", include={"batch_size", "momentum", "weight_decay", "fix_statistics_after"}
+    )
 
 
 def round_record(began: float, log: RoundLog) -> dict[str, Any]:
