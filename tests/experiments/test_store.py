@@ -8,6 +8,7 @@ from small_runs import small_config
 
 from foul import UserError
 from foul.experiments.store import ResultStore, result_key
+from foul.unlearning.methods import METHODS
 
 OPTIONS = {"rounds": 1, "kappa": 1.0}
 KEY = result_key(small_config(), "domain:east", "foul", OPTIONS)
@@ -53,6 +54,12 @@ def test_another_setting_makes_another_result(change: dict[str, object]) -> None
 def test_settings_that_came_later_leave_the_keys_of_older_results_alone() -> None:
     """The figures in benchmarks/results stay at their addresses: this key is from before."""
     assert KEY == "cdaf858c8d1b128a"
+
+
+def test_a_new_version_of_a_method_has_new_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(METHODS["foul"].method, "version", 2)
+    assert result_key(small_config(), "domain:east", "foul", OPTIONS) != KEY
+    assert result_key(small_config(), "domain:east", "measure", OPTIONS) != KEY
 
 
 def test_without_a_backdoor_its_other_settings_decide_nothing() -> None:

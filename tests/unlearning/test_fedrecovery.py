@@ -43,6 +43,19 @@ def test_without_noise_it_is_the_formula(case_for: MakeCase, norm: str, scale: f
         torch.testing.assert_close(tensor, case.learned[name] - step)
 
 
+def test_with_server_momentum_a_residual_counts_as_often_as_the_update_did(
+    case_for: MakeCase,
+) -> None:
+    """One update u under momentum m and rate r ends at r (u + m u + m^2 u + ...)."""
+    momentum, rate = 0.75, 0.5
+    made = case_for(learning__server_momentum=momentum, learning__server_rate=rate)
+    case = with_history(made, "domain:east")
+    state = recovered(case, "sigma=0")
+    moved = sum(rate * momentum**n for n in range(200)) / WEIGHT
+    for name in trained(case):
+        torch.testing.assert_close(state.tensors[name], case.learned[name] - moved)
+
+
 def test_nobody_is_asked_for_anything(case_for: MakeCase) -> None:
     case = with_history(case_for(), "domain:east")
     state = recovered(case)

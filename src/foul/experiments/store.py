@@ -10,6 +10,7 @@ from foul.config.schema import Config
 from foul.errors import UserError
 from foul.runs.atomic import write_text
 from foul.runs.results import read_json
+from foul.unlearning.methods import METHODS
 
 _ELSEWHERE = ("device", "workers", "threads", "tensorboard", "engine", "flower")
 """Settings of the machine: they change how fast a result comes, not what it is."""
@@ -32,7 +33,10 @@ def result_key(config: Config, forget: str, method: str, options: dict[str, Any]
     if config.clients.redeal is None:
         settings["clients"].pop("redeal")
     options = {key: value for key, value in options.items() if (key, value) not in _NEUTRAL}
-    text = json.dumps([settings, forget, method, options], sort_keys=True)
+    entry = METHODS.get(method)
+    # Version 1 is left out: results keep the keys they had before there were versions.
+    version = [entry.method.version] if entry and entry.method.version > 1 else []
+    text = json.dumps([settings, forget, method, options, *version], sort_keys=True)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 

@@ -34,16 +34,22 @@ class FedRecovery(Method[FedRecoveryOptions]):
 
     The paper's form is for one client and one full-batch step per round; with FedAvg's updates and
     whole domains the residual is :math:`\alpha_F (\bar U_F - \bar U_R)` (ours, equal in the paper's
-    case). The weights p_t sum to 1, so this is about one round's residual: most of what is
-    forgotten is forgotten by the noise. There is no official code; four public ports disagree.
+    case). With server momentum m and rate :math:`\eta_s`, an update moves the model by
+    :math:`\eta_s / (1 - m)` of itself in the end, and so does its residual (ours; 1 in the paper's
+    case). The paper's sum ends before the last round, ours after it. The weights p_t sum to 1, so
+    this is about one round's residual: most of what is forgotten is forgotten by the noise. There
+    is no official code; four public ports disagree.
     """
 
     name: ClassVar[str] = "fedrecovery"
+    version: ClassVar[int] = 2
     requirements: ClassVar[Requirements] = Requirements(history=True, individual_updates=True)
 
     def start(self, case: Case) -> MethodState:
         residual, weight = self._residual(case)
-        tensors = corrected(case.learned, residual, weight, self.options.scale)
+        learning = case.config.learning
+        in_the_end = learning.server_rate / (1 - learning.server_momentum)
+        tensors = corrected(case.learned, residual, weight, self.options.scale * in_the_end)
         generator = torch_generator(case.federation.seed, "fedrecovery", client=case.request.text)
         if self.options.sigma:
             for name in sorted(residual):

@@ -59,6 +59,9 @@ class Method(ABC, Generic[Options]):
 
     name: ClassVar[str]
     requirements: ClassVar[Requirements] = Requirements()
+    version: ClassVar[int] = 1
+    """Raised when the same options give another model: stored results then are not taken for
+    new ones."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

@@ -351,11 +351,11 @@ def _known_result(folder: RunFolder, identity: str, track: bool) -> dict[str, An
 
 
 def _identity(case: Case, method: Method[Any], name: str) -> str:
-    """What a saved state must agree with: method, options, request, the model it began with and
-    who is left out."""
+    """What a saved state must agree with: method, version, options, request, the model it began
+    with and who is left out."""
     options = method.options.model_dump(mode="json")
     began = [key_of(case.learned), sorted(case.federation.without)]
-    text = json.dumps([name, case.request.text, options, *began])
+    text = json.dumps([name, method.version, case.request.text, options, *began])
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
