@@ -11,7 +11,6 @@ from uuid import uuid4
 import numpy as np
 
 from foul.client.compress import Precision, decode, encode
-from foul.config.schema import LearningConfig
 from foul.federation.federation import QuorumError, RoundLog
 from foul.federation.ledger import Cost
 from foul.federation.messages import ClientInfo, Numbers, Tensors, join_groups, key_of
@@ -25,6 +24,7 @@ from foul.unlearning.foul.standin import StandIn
 from foul.unlearning.foul.steering import Steering, unseen_domains
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.requirements import Requirements
+from foul.unlearning.training import local_recipe
 
 UNUSED = "V.logvar."
 """V's log variance serves reconstruction only: no answer depends on it."""
@@ -214,11 +214,6 @@ class Foul(Method[FoulOptions]):
         self, case: Case, state: MethodState, number: int, loss: str, forget: bool
     ) -> Numbers:
         options = self.options
-        learning = LearningConfig(
-            batch_size=options.batch_size,
-            momentum=options.momentum,
-            weight_decay=0.0,
-        )
         return {
             "frozen": state.numbers["frozen"],
             "session": state.numbers["session"],
@@ -231,7 +226,7 @@ class Foul(Method[FoulOptions]):
             "rate": options.rate * (options.steep_rate if loss == "unlikelihood" else 1.0),
             "rate_scale": self._rate_scale(number),
             "precision": options.precision,
-            "learning": learning.model_dump(mode="json", include=set(_LOCAL)),
+            "learning": local_recipe(case, options.batch_size, options.momentum),
             "seed": case.federation.seed,
         }
 
@@ -344,10 +339,6 @@ class Foul(Method[FoulOptions]):
             samples += reply.numbers["samples"]
         replies.log.spent(log.costs)
         return [float(share) for share in correct / max(1, samples)]
-
-
-_LOCAL = ("batch_size", "momentum", "weight_decay")
-"""What a client must know of how to descend."""
 
 
 def added(one: Tensors, other: Tensors) -> Tensors:

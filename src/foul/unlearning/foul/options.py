@@ -90,9 +90,9 @@ class FoulOptions(Section):
     """Local epochs of the stand-in per round."""
     standin_rate: float = Field(default=0.1, gt=0)
     """Local learning rate of the stand-in."""
-    slope: float = Field(default=0.75, ge=0, le=5)
-    """How much of the large model's advantage on retain data (in logits) is expected on data that
-    neither saw."""
+    advantage: float = Field(default=0.9, ge=0, le=5)
+    """How much of the large model's advantage over the stand-in on retain data (in logits of
+    accuracy) is expected at most on data that neither saw."""
     delta: float = Field(default=0.02, ge=0)
     """Largest accepted loss of retain validation accuracy."""
     departed: bool = False

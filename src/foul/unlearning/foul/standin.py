@@ -3,10 +3,11 @@ r"""What accuracy would a model have that never saw the forgotten domain?
 Nobody knows without retraining. A stand-in answers: a small network, trained from scratch over the
 retain clients alone. It is worse than the large model everywhere, but models that are better on
 data they know are better on data they do not know, along a line in logits ("accuracy on the
-line"). From the stand-in's forget accuracy :math:`f_s`, its held-out retain accuracy :math:`r_s`
-and the learned model's :math:`r`:
+line"); only so far, because from some point on an advantage lies in knowing these domains. From
+the stand-in's forget accuracy :math:`f_s`, its held-out retain accuracy :math:`r_s`, the learned
+model's :math:`r` and the largest advantage :math:`a` that carries over:
 
-.. math:: \lambda(\hat f) = \lambda(f_s) + m (\lambda(r) - \lambda(r_s)), \quad
+.. math:: \lambda(\hat f) = \lambda(f_s) + \min(\lambda(r) - \lambda(r_s), a), \quad
           \lambda(p) = \log (p / (1 - p))
 """
 
@@ -47,11 +48,11 @@ class Counts:
         return math.log((self.correct + 0.5) / (self.samples - self.correct + 0.5))
 
 
-def on_the_line(forget: Counts, retain: Counts, learned: Counts, slope: float) -> float:
+def on_the_line(forget: Counts, retain: Counts, learned: Counts, most: float) -> float:
     """The estimate of the module's formula; without held-out retain samples, the stand-in's own
     forget accuracy."""
     gain = learned.logit - retain.logit if retain.samples and learned.samples else 0.0
-    return 1 / (1 + math.exp(-(forget.logit + slope * gain)))
+    return 1 / (1 + math.exp(-(forget.logit + min(gain, most))))
 
 
 def stand_in_model(options: FoulOptions) -> ModelConfig:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from foul.errors import UserError
 from foul.federation.federation import RoundLog
 from foul.unlearning.foul.evidence import Evidence
 from foul.unlearning.foul.options import FoulOptions
@@ -53,20 +54,29 @@ class Steering:
                 held_out = self._evidence.held_out(domain)
                 if held_out is not None:
                     numbers["estimates"][domain] = held_out
-        target = self._target(before)
+        target = self._target()
         ramp = round(options.ramp * options.rounds)
         numbers["target"] = target
         numbers["aim"] = aim_for(before, min(target, before), number, ramp)
         return told | {"target": target, "aim": numbers["aim"]}
 
-    def _target(self, before: float) -> float:
-        """The chosen forget accuracy, else the mean of the domains' estimates, else as before."""
+    def _target(self) -> float:
+        """The chosen forget accuracy, else the mean of the domains' estimates.
+
+        Raises:
+            UserError: there is none: the aim would be where it began, and nothing forgotten.
+        """
         if self._options.target is not None:
             return self._options.target
         estimates = self._state.numbers["estimates"]
         known = [c for c in self._case.request.forget if c.domain in estimates]
         if not known:
-            return before
+            domains = sorted({client.domain for client in self._case.request.forget})
+            raise UserError(
+                f"Nobody with held-out samples of {', '.join(domains)} answered: how well a model "
+                "would do that never saw the forgotten data is unknown, and nothing was forgotten",
+                "Ask again when they are back, or say what forget accuracy to aim for: target=0.5.",
+            )
         return weighted_mean(
             [estimates[c.domain] for c in known], [c.samples["train"] for c in known]
         )
@@ -77,7 +87,7 @@ class Steering:
         learned = self._learned()
         for domain, counts in domains.items():
             self._state.numbers["estimates"][domain] = on_the_line(
-                counts, retain, learned, self._options.slope
+                counts, retain, learned, self._options.advantage
             )
         shares = {domain: counts.share for domain, counts in domains.items()}
         return {"retain": retain.share, **shares}
