@@ -13,9 +13,9 @@ class SpeakingCaller(H11Protocol):
     """A connection on which the head of a call must be whole `SILENCE` seconds after the
     connection was made, or after its first byte came.
 
-    It counts among the connections that the server takes at the same time from its first call on.
-    How long a call may take is the application's to say; idle between calls, it is the server's
-    `timeout_keep_alive`.
+    Only while it has a call does it count among the connections that the server takes at the same
+    time. How long a call may take is the application's to say; how long it may be idle between
+    calls, the server's (`timeout_keep_alive`).
     """
 
     _late: asyncio.TimerHandle | None = None
@@ -27,16 +27,25 @@ class SpeakingCaller(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.cycle is not None:
+        if self._has_call:
             self.connections.add(self)
-        if self.cycle is not None and not self.cycle.response_complete:
             self._wait_no_longer()
         else:
             self._wait()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        # The next call may have been sent already.
+        if not self._has_call:
+            self.connections.discard(self)
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_longer()
         super().connection_lost(exc)
+
+    @property
+    def _has_call(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
 
     def _wait(self) -> None:
         if self._late is None:
