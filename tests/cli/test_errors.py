@@ -169,14 +169,48 @@ def test_a_corrupt_image_may_be_skipped(
     assert outcome.code == 0, outcome.err
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_disk_that_is_full_elsewhere_is_one_line(
-    foul: Foul, monkeypatch: pytest.MonkeyPatch
+    foul: Foul, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(doctor_module, "machine", full)
     assert "The disk is full" in foul("doctor").error(code=1)
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EACCES, "Get the right to use it, or choose another place."),
+        (errno.EROFS, "Choose a place that can be written."),
+        (errno.ENOTDIR, "choose another path."),
+        (errno.EISDIR, "name a file."),
+        (errno.EIO, "Check the path and the disk."),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line(
+    foul: Foul, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number), "runs/[mine]")
+
+    monkeypatch.setattr(doctor_module, "machine", refused)
+    line = foul("doctor").error()
+    assert line.startswith(f"foul: runs/[mine] cannot be used ({os.strerror(number)}).")
+    assert line.endswith(remedy)
+
+
+def test_a_failure_of_the_system_about_no_file_is_not_hidden(
+    foul: Foul, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bug(*_: object) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr(doctor_module, "machine", bug)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        foul("doctor")
 
 
 def test_other_failures_are_not_hidden(foul: Foul, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +229,7 @@ def test_a_signal_is_one_line(
     monkeypatch.setattr(doctor_module, "machine", lambda *_: os.kill(os.getpid(), number))
     outcome = foul("doctor")
     assert outcome.error() == (
-        "foul: Stopped. What was saved is intact; a run continues with --resume."
+        "foul: Stopped. What was saved is intact; the same command goes on (learn: --resume)."
     )
     assert outcome.err.count("\n") == 1
 

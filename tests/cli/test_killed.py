@@ -149,7 +149,10 @@ def test_a_stopped_run_says_one_line_and_goes_on_later(
         subprocess.run(["kill", f"-{int(number)}", str(pid)], check=False)
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    assert err == "foul: Stopped. What was saved is intact; a run continues with --resume.\n"
+    assert (
+        err
+        == "foul: Stopped. What was saved is intact; the same command goes on (learn: --resume).\n"
+    )
     assert gone(workers)
     again = start()
     again.communicate(timeout=PATIENCE)

@@ -66,7 +66,8 @@ def test_nobody_would_be_left(store: Store) -> None:
 @pytest.mark.parametrize(
     ("numbers", "method", "told"),
     [
-        ([1], "none", "'none' forgets nothing"),
+        ([1], "none", "'none' is a control"),
+        ([1], "continue", "'continue' is a control"),
         ([1], "fool", "no method 'fool'"),
         ([1], "fedrecovery", None),
         ([2], "fedrecovery", "cannot serve this: no sum of contributions"),

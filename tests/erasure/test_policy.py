@@ -31,6 +31,7 @@ def test_what_is_printed_can_be_read_and_explains_every_key(tmp_path: Path) -> N
         ("[accept]\nmia = 1", r"accept\.mia: Extra"),
         ("[accept", "not valid TOML"),
         ("[purge]\nold_model = 'burn'", r"purge\.old_model"),
+        ("[methods]\nprefer = []", r"methods\.prefer.*at least 1"),
     ],
 )
 def test_a_mistake_names_the_key(tmp_path: Path, text: str, told: str) -> None:

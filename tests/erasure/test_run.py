@@ -12,7 +12,7 @@ from foul.erasure.run import run
 from foul.erasure.store import Store
 from foul.unlearning.stage import unlearn
 
-from .conftest import SHORT, kinds, receipts
+from .conftest import LENIENT, SHORT, MakeStore, kinds, receipts
 
 
 def test_a_request_from_the_first_step_to_the_last(served: Store) -> None:
@@ -95,6 +95,25 @@ def test_a_wrong_key_is_told_before_anything_is_done(served: Store) -> None:
     with pytest.raises(UserError, match="key"):
         run(served, [2], "not", SHORT)
     assert (served.service_hash(), kinds(served)) == before
+
+
+def test_what_went_on_and_failed_is_not_tried_again_by_the_same_call(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store(LENIENT.replace("mia_auc_high = 1.0", "mia_auc_high = 0.5"))
+    file_request(store, "client:north-1")
+
+    def crash(*_: object) -> None:
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr("foul.erasure.service.measure", crash)
+        with pytest.raises(Crash):
+            run(store, [1], "not", SHORT)
+    assert [job.phase for job in run(store, [1], "not", SHORT)] == ["failed"]
+    assert len(store.state().jobs) == 1
+    # Asked for once more, it is.
+    assert [job.number for job in run(store, [1, 1], "not", SHORT)] == [2]
 
 
 def test_given_up_without_a_number_its_requests_are_served_by_the_other_method(

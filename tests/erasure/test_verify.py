@@ -5,7 +5,7 @@ from foul import UserError
 from foul.erasure.audit import audit
 from foul.erasure.readmission import readmit
 from foul.erasure.receipts import check_receipt
-from foul.erasure.requests import file_request
+from foul.erasure.requests import file_request, withdraw
 from foul.erasure.run import run
 from foul.erasure.store import Store
 from foul.erasure.verify import verify
@@ -57,6 +57,9 @@ def test_a_stricter_policy_or_another_model_does_not_pass(served: Store) -> None
 def test_what_cannot_be_verified(served: Store) -> None:
     file_request(served, "client:east-0")
     with pytest.raises(UserError, match="R-0002 is received: there is nothing to verify"):
+        verify(served, 2)
+    withdraw(served, 2)
+    with pytest.raises(UserError, match="R-0002 is withdrawn: nothing was erased"):
         verify(served, 2)
     readmit(served, "north-1", "new contract")
     with pytest.raises(UserError, match="north-1 was readmitted since"):

@@ -96,6 +96,20 @@ def root(
     """Options of the whole program."""
 
 
+_NO_RIGHT = "Get the right to use it, or choose another place."
+_REMEDIES = {
+    errno.EACCES: _NO_RIGHT,
+    errno.EPERM: _NO_RIGHT,
+    errno.EROFS: "Choose a place that can be written.",
+    errno.ENOENT: "Check the path.",
+    errno.EEXIST: "Choose another name, or move away what is there.",
+    errno.ENOTDIR: "A part of this path is a file: choose another path.",
+    errno.EISDIR: "It is a folder: name a file.",
+    errno.ENAMETOOLONG: "Choose a shorter name.",
+}
+"""What to do about a file, by what the system says of it."""
+
+
 class _Stopped(BaseException):
     """Ctrl-C or a polite kill. Not a KeyboardInterrupt: typer would answer that itself."""
 
@@ -109,11 +123,17 @@ def main() -> None:
     except FoulError as error:
         _fail(str(error), error.exit_code)
     except _Stopped:
-        _fail("Stopped. What was saved is intact; a run continues with --resume.", 2)
+        _fail("Stopped. What was saved is intact; the same command goes on (learn: --resume).", 2)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            _fail(
+                "The disk is full. Free some space; the same command goes on (learn: --resume).", 1
+            )
+        if error.filename is None:
+            # About no file that a user could see to: whoever mends it needs all of it.
             raise
-        _fail("The disk is full. Free some space, then continue with --resume.", 1)
+        remedy = _REMEDIES.get(error.errno or 0, "Check the path and the disk.")
+        _fail(f"{error.filename} cannot be used ({error.strerror}). {remedy}", 2)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -39,7 +39,8 @@ def audit(store: Store, observer: Observer | None = None) -> list[Finding]:
         Finding("model in service", same, told if same else f"{told} is not in the ledger")
     )
     agree = store.folder.erased() == state.erased.keys()
-    told = f"{len(state.erased)} erased clients" if agree else "erased.json differs from the ledger"
+    gone = ", ".join(sorted(state.erased)) or "nobody"
+    told = f"erased: {gone}" if agree else "erased.json differs from the ledger"
     found.append(Finding("tombstones", agree, told))
     found += _receipts(store)
     purged = [Item(**item) for job in state.jobs.values() for item in job.purge.get("items", [])]

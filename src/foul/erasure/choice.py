@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from foul.erasure.plan import Offer, Planner, cheaper_together, forget_request
+from foul.erasure.plan import Offer, Planner, cheaper_together, forget_request, is_control
 from foul.erasure.requests import find_request
 from foul.erasure.state import WAITING, Job, Request, State
 from foul.erasure.store import Store
@@ -86,8 +86,11 @@ def choose_method(
     if method is None:
         offer, _ = planner.recommended(planner.offers(clients, departed))
         return planner.offer(offer.method, options, target, departed) if options else offer
-    if method == "none":
-        raise UserError("'none' forgets nothing", "Choose a method of `foul erase plan`.")
+    if is_control(method):
+        raise UserError(
+            f"'{method}' is a control for comparisons: it makes no model forget",
+            "Choose a method of `foul erase plan`.",
+        )
     offer = planner.offer(method, options, target, departed)
     if not offer.usable:
         raise UserError(

@@ -81,7 +81,7 @@ class Planner:
             name
             for name, entry in METHODS.items()
             # Neither controls nor variants, which are for comparisons.
-            if not entry.note and not issubclass(entry.method, DoNothing | Continue)
+            if not entry.note and not is_control(name)
         ]
         offers = [self.offer(name, (), request, departed) for name in names]
         return sorted(
@@ -241,6 +241,11 @@ def cheaper_together(
         return offer.estimate.seconds if offer.estimate else float("inf")
 
     return seconds(union) <= sum(seconds(state.clients_of(request)) for request in requests)
+
+
+def is_control(name: str) -> bool:
+    """Whether this method is there to be compared with, not to forget."""
+    return name in METHODS and issubclass(METHODS[name].method, DoNothing | Continue)
 
 
 def forget_request(state: State, clients: Sequence[str]) -> ForgetRequest:

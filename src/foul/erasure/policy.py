@@ -48,7 +48,7 @@ class Purge(Section):
 class Methods(Section):
     """How requests are served."""
 
-    prefer: tuple[str, ...] = ("foul", "not", "retrain")
+    prefer: tuple[str, ...] = Field(default=("foul", "not", "retrain"), min_length=1)
     """Methods in order of preference: the first that can serve a request is recommended."""
 
 

@@ -19,7 +19,7 @@ def readmit(store: Store, client: str, reason: str) -> Client:
     def decide(state: State) -> dict[str, object]:
         known = find(client, state.erased)
         if known is None:
-            names = ", ".join(sorted(state.erased)) or "nobody was erased"
+            names = ", ".join(sorted(state.erased)) or "nobody"
             near = hint(client, state.erased) if state.erased else ""
             raise UserError(f"Client '{client}' is not erased (erased: {names})", near)
         if state.unfinished:

@@ -38,7 +38,7 @@ def file_request(
 
     def decide(state: State) -> dict[str, object]:
         clients = _resolve(store, state, forget)
-        _refuse_repetition(state, clients)
+        _refuse_repetition(store, state, clients)
         return {
             "request": len(state.requests) + 1,
             "text": forget,
@@ -116,11 +116,12 @@ def _resolve(store: Store, state: State, forget: str) -> list[str]:
     return sorted(request.forget_ids)
 
 
-def _refuse_repetition(state: State, clients: Sequence[str]) -> None:
+def _refuse_repetition(store: Store, state: State, clients: Sequence[str]) -> None:
     """Somebody must be new: else one erasure would be done twice."""
     for request in state.requests.values():
         if request.open and set(clients) <= set(request.clients):
             raise UserError(
                 f"{', '.join(clients)}: {request.id} asks for that already ({request.state})",
-                f"Run it, or withdraw it first: foul erase withdraw RUN {request.number}",
+                "Run it, or withdraw it first: "
+                f"foul erase withdraw {store.folder.path} {request.number}",
             )

@@ -53,7 +53,7 @@ def run(
         elif interrupted:
             observer.on_message(f"Going on with job {interrupted.number}, which was interrupted")
             done.append(Service(store, interrupted, observer, config).run())
-        wanted = _unserved(store.state(), numbers, observer)
+        wanted = _unserved(store.state(), numbers, done, observer)
         while job := begin_job(store, wanted if numbers else None, method, options):
             done.append(Service(store, job, observer, config).run())
             wanted = []
@@ -62,12 +62,16 @@ def run(
     return done
 
 
-def _unserved(state: State, numbers: Sequence[int], observer: Observer) -> list[int]:
-    """Requests that are still to serve: a command that is repeated after a kill says the same."""
+def _unserved(
+    state: State, numbers: Sequence[int], ended: Sequence[Job], observer: Observer
+) -> list[int]:
+    """Requests that are still to serve: a command that is repeated after a kill says the same, and
+    what has just failed is not tried again."""
     done = [number for number in numbers if find_request(state, number).state == "done"]
     for number in done:
         observer.on_message(f"{state.requests[number].id} is done")
-    return [number for number in numbers if number not in done]
+    tried = {number for job in ended for number in job.requests}
+    return [number for number in dict.fromkeys(numbers) if number not in tried.union(done)]
 
 
 def _gives_way(job: Job, numbers: Sequence[int], method: str) -> bool:

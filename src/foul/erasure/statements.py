@@ -191,8 +191,9 @@ def _searched(job: Job) -> PurgeCheck:
     searched = job.purge["searched"]
     database = ", the engine's message database as well" if _compacted(job) else ""
     return PurgeCheck(
-        f"every file of the run was searched for the names of {searched['names']} erased clients "
-        f"and for {searched['windows']} samples of the bytes that were removed{database}",
+        "every file of the run was searched for the names of all clients that were erased so far "
+        f"({searched['names']}) and for samples of the bytes that were removed "
+        f"({searched['windows']}){database}",
         searched["files"],
         searched["bytes"],
         job.purge["found"],

@@ -61,10 +61,12 @@ def verify(
 
 def _served(state: State, number: int) -> Request:
     request = find_request(state, number)
+    if request.state == "withdrawn":
+        raise UserError(f"{request.id} is withdrawn: nothing was erased that could be verified")
     if request.state != "done":
         raise UserError(
             f"{request.id} is {request.state}: there is nothing to verify yet",
-            "Serve it first: foul erase run RUN REQUEST",
+            f"Serve it first: foul erase run RUN {number}",
         )
     back = [client for client in request.clients if client not in state.erased]
     if back:

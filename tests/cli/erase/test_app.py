@@ -67,6 +67,7 @@ def test_the_whole_way_of_a_request(foul: Foul, run: Path) -> None:
         (["verify", "RUN", "1", "rounds=1"], "'rounds=1' cannot be set here"),
         (["lineage", "RUN", "nort-1"], "Did you mean 'north-1'?"),
         (["readmit", "RUN", "north-1", "-r", "x"], "is not erased"),
+        (["readmit", "RUN", "north-1", "-r", "x"], "(erased: nobody)"),
         (["list", "NOWHERE"], "is not a run folder"),
         (["policy", "NOWHERE"], "is not a run folder"),
     ],
@@ -77,6 +78,14 @@ def test_a_mistake_is_one_clear_line(
     Store.open(run)
     places = {"RUN": str(run), "NOWHERE": str(tmp_path / "nowhere")}
     assert told in foul("erase", *(places.get(a, a) for a in arguments)).error()
+
+
+@pytest.mark.parametrize("verb", ["plan", "verify", "withdraw", "show", "lineage", "readmit"])
+def test_only_a_request_makes_a_ledger(foul: Foul, run: Path, verb: str) -> None:
+    reason = ["-r", "x"] if verb == "readmit" else []
+    line = foul("erase", verb, run, "1", *reason).error()
+    assert "has no erasure ledger yet. It is made with the first request" in line
+    assert not (run / "erasure").exists()
 
 
 def test_a_damaged_ledger_is_one_line(foul: Foul, run: Path) -> None:

@@ -40,6 +40,12 @@ def test_a_removed_receipt_is_found_in_the_chain(foul: Foul, store: Path) -> Non
     assert "WRONG  chain: head.json tells of 2 receipts" in told.out
 
 
+def test_a_run_folder_means_its_receipts(foul: Foul, store: Path) -> None:
+    told = foul("erase", "check", store.parent, "--key", key(store))
+    assert told.code == 0
+    assert "chain: 2 receipts, complete and in order" in told.out
+
+
 def test_a_wrong_key_is_one_clear_line(foul: Foul, store: Path, tmp_path: Path) -> None:
     issue_receipt(tmp_path / "other", withdrawal(1))
     told = foul("erase", "check", receipt(store), "--key", key(tmp_path / "other"))

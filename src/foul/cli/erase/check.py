@@ -12,7 +12,8 @@ from foul.erasure.receipts.keys import spaced
 
 def check(
     receipt: Annotated[
-        Path, typer.Argument(help="A receipt (.json or .html), or a folder of receipts.")
+        Path,
+        typer.Argument(help="A receipt (.json or .html), a folder of receipts, or a run folder."),
     ],
     key: Annotated[
         Path | None, typer.Option("--key", help="The issuer's public key (.pub.pem).")
@@ -35,8 +36,11 @@ def check(
       foul erase check receipt-000003.json --key hospital.pub.pem
 
       foul erase check receipt-000003.html --chain receipts
+
+      foul erase check RUN
     """
-    verdict = check_receipt(receipt, key, chain)
+    of_run = receipt / "erasure" / "receipts"
+    verdict = check_receipt(of_run if of_run.is_dir() else receipt, key, chain)
     if as_json:
         print_json(verdict.to_dict())
     else:

@@ -43,7 +43,8 @@ def _row(run: Path | None, asked: Request) -> list[Any]:
     days = (date.fromisoformat(asked.due) - today()).days
     due = asked.due
     if asked.open:
-        due += f" ({days} days left)" if days >= 0 else f" ({-days} days overdue)"
+        count = "1 day" if abs(days) == 1 else f"{abs(days)} days"
+        due += f" ({count} left)" if days >= 0 else f" ({count} overdue)"
     style = "bold red" if asked.overdue(today()) else ""
     cells = [asked.text, asked.state, asked.received[:10], Text(due, style=style), asked.note]
     return [*([run] if run else []), asked.id, *cells]

@@ -17,7 +17,7 @@ def plan(run: Run, number: Number, as_json: Annotated[bool, JSON_OPTION] = False
     Nothing is changed but the request's state. Estimates come from what learning took in this run;
     `within` is the factor that bytes and FLOPs are expected to keep.
     """
-    made = plan_request(Store.open(run), parse_number(number))
+    made = plan_request(Store.read(run), parse_number(number))
     if as_json:
         print_json(made)
         return

@@ -20,6 +20,6 @@ def readmit(
 
     The model does not know it again until it learns: foul erase relearn RUN
     """
-    back = readmit_client(Store.open(run), client, reason)
+    back = readmit_client(Store.read(run), client, reason)
     text = f"{back.id} may take part again. Learn with it: foul erase relearn {run}"
     print_told({"client": back.id, "status": back.status, "since": back.since}, text, as_json)

@@ -13,7 +13,7 @@ from foul.errors import UserError
 
 
 def rotate_key(
-    run: Annotated[Path, typer.Argument(help="A run folder with erasure requests.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder with requests.")],
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Sign with a new key from now on; the old key signs a receipt that names the new one.

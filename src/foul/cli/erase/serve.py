@@ -12,7 +12,9 @@ from foul.erasure.dashboard.access import LOOPBACK
 
 
 def serve(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders with erasure requests.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders with requests.")
+    ],
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="0 for any that is free.")
     ] = 8420,

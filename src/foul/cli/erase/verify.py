@@ -40,7 +40,7 @@ def verify(
 
       foul erase verify RUN 3 --retrain
     """
-    store = Store.open(run)
+    store = Store.read(run)
     config = machine_config(store, machine)
     if handed_over(config, run, quiet):
         return

@@ -19,7 +19,7 @@ def withdraw(
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Take a request back that nobody has begun to serve, or that has failed."""
-    store = Store.open(run)
+    store = Store.read(run)
     asked = withdraw_request(store, parse_number(number), reason)
     issue_missing(store, store.state())
     print_told(asked.to_dict(), f"{asked.id} is withdrawn.", as_json)
