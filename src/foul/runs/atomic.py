@@ -55,7 +55,7 @@ def not_written(path: Path, error: OSError) -> MachineError:
     if error.errno == errno.ENOSPC:
         return MachineError(
             f"The disk is full: {path} could not be written",
-            "Free some space; the same command goes on (learn: --resume), what was saved is intact.",
+            "Free some space; the same command goes on (learn: --resume). What was saved is whole.",
         )
     return MachineError(
         f"{path} could not be written ({error.strerror or error})", "Check its folder."
