@@ -80,7 +80,11 @@ def load_deployed(path: Path, model: str = "learned") -> Deployed:
 
 
 def export(run: Path, out: Path, model: str = "learned") -> list[Path]:
-    """Write `model.safetensors`, `model.json` and the `torch.export` program `model.pt2`."""
+    """Write `model.safetensors`, `model.json` and the `torch.export` program `model.pt2`.
+
+    Raises:
+        UserError: the run has no such model, or `out` cannot be a folder.
+    """
     folder = RunFolder.open(run)
     tensors, _ = folder.load_model(model)
     deployed = load_deployed(run, model)
@@ -92,7 +96,12 @@ def export(run: Path, out: Path, model: str = "learned") -> list[Path]:
         "input": "uint8 [batch, 3, image_size, image_size], RGB",
         "output": "logits [batch, classes]",
     }
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{out} cannot be a folder ({error.strerror})", "Choose another --out."
+        ) from error
     save_tensors(out / "model.safetensors", deployed_state(tensors), {"model": model})
     example = torch.zeros(2, 3, deployed.image_size, deployed.image_size, dtype=torch.uint8)
     program = torch.export.export(

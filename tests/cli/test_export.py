@@ -56,6 +56,15 @@ def test_another_model_must_exist(foul: Foul, finished: RunFolder, tmp_path: Pat
     assert not (tmp_path / "x").exists()
 
 
+def test_a_file_in_the_way_is_named(foul: Foul, finished: RunFolder, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for out in (tmp_path / "file", tmp_path / "file" / "model"):
+        line = foul("export", finished.path, "--out", out).error()
+        assert f"{out} cannot be a folder" in line
+        assert "Choose another --out." in line
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_what_is_no_image_is_named(foul: Foul, finished: RunFolder, tmp_path: Path) -> None:
     text = tmp_path / "text.png"
     text.write_text("not an image")
