@@ -72,6 +72,22 @@ def test_one_that_fails_does_not_stop_the_others(
     assert "retrain" in outcome.out
 
 
+@pytest.mark.parametrize("verb", ["run", "compare"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-m", ""), "No method was chosen. Name one of `foul methods`"),
+        (("-m", " , "), "No method was chosen"),
+        (("not:rounds=1", "-m", "none,retrain"), "options for 'not', which this run does not use"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(
+    foul: Foul, tiny: Path, tmp_path: Path, verb: str, arguments: tuple[str, ...], message: str
+) -> None:
+    assert message in foul(verb, tiny, *arguments, "-o", tmp_path / "out").error()
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_run_folder_lends_its_configuration(foul: Foul, tiny: Path, tmp_path: Path) -> None:
     foul("learn", tiny, "-o", tmp_path / "run")
     out = tmp_path / "out"

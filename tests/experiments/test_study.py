@@ -214,6 +214,7 @@ def test_several_requests_share_the_learned_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        ({"methods": ()}, "No method was chosen.*--methods"),
         ({"methods": ("none", "fool")}, "no method 'fool'.*Did you mean 'foul'"),
         ({"options": {"foul": ["kapa=1"]}}, "Did you mean 'kappa'"),
         ({"options": {"retrain": ["rounds=-1"]}}, "rounds"),

@@ -13,7 +13,7 @@ from foul.cli.remote import handed_over, shown
 from foul.config import load_config
 from foul.errors import UserError
 from foul.experiments.store import ResultStore
-from foul.experiments.study import METHODS, Study, run_study
+from foul.experiments.study import METHODS, Study, check_methods, run_study
 from foul.report.aggregate import stat
 from foul.report.write import write_report
 
@@ -57,12 +57,17 @@ def run(
     chosen = load_config(name, settings)
     place = out or Path("runs") / Path(name).stem
     wanted = names(methods) or []
-    _refuse_idle_options(options, wanted)
     perform(Study(chosen, forget or (), wanted, seeds, options), place, store, quiet, as_json)
 
 
 def perform(study: Study, place: Path, store: Path | None, quiet: bool, as_json: bool) -> None:
-    """Run a study, write its report, and show its results."""
+    """Run a study, write its report, and show its results.
+
+    Raises:
+        UserError: it cannot be run as asked.
+    """
+    check_methods(study.methods, study.options)
+    _refuse_idle_options(study)
     if handed_over(study.config, place, quiet):
         return
     with shown(quiet) as display:
@@ -131,13 +136,13 @@ def _best(result: dict[str, Any]) -> str:
     return f" The best stop would have been round {best['round']} with FA {percent(best['fa'])}."
 
 
-def _refuse_idle_options(options: dict[str, list[str]], methods: list[str]) -> None:
+def _refuse_idle_options(study: Study) -> None:
     """Options of a method that does not run are a mistake that nobody would notice."""
-    for name in options:
-        if name not in methods:
+    for name in study.options:
+        if name not in study.methods:
             raise UserError(
                 f"There are options for '{name}', which this run does not use",
-                f"It runs {', '.join(methods)}; choose with --methods.",
+                f"It runs {', '.join(study.methods)}; choose with --methods.",
             )
 
 

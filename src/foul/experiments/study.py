@@ -100,10 +100,7 @@ def check(study: Study, observer: Observer, known: Sequence[ClientInfo] = ()) ->
     Raises:
         UserError: an unknown method, option, domain or client, or a request that is none.
     """
-    for name in study.methods:
-        make_method(name)
-    for name, texts in study.options.items():
-        make_method(name, texts)
+    check_methods(study.methods, study.options)
     for request in study.forget:
         ForgetRequest.split(request)
     if study.forget:
@@ -156,6 +153,22 @@ def _served(
     observer: Observer,
     store: ResultStore | None,
     setting: Setting,
+def check_methods(names: Sequence[str], options: Mapping[str, Sequence[str]]) -> None:
+    """Refuse methods and options that there are none of.
+
+    Raises:
+        UserError: no method at all, or an unknown method or option.
+    """
+    if not names:
+        raise UserError(
+            "No method was chosen", "Name one of `foul methods`: --methods foul,retrain."
+        )
+    for name in names:
+        make_method(name)
+    for name, texts in options.items():
+        make_method(name, texts)
+
+
 ) -> dict[str, Any]:
     """The result of one method for one request: from the store, or made now."""
     texts = study.options.get(name, ())
