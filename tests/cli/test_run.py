@@ -84,6 +84,21 @@ def test_several_seeds_are_averaged(foul: Foul, tiny: Path, tmp_path: Path) -> N
     assert "over 2 seeds" in outcome.out
 
 
+def test_rounds_that_differ_between_seeds_are_not_rounded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = {"method": "foul", "forget": "domain:a", "fa": 0.5, "bytes": 1e6}
+    several = [told | {"seed": seed, "rounds": rounds} for seed, rounds in enumerate((6, 8, 8))]
+    equal = [told | {"method": "not", "seed": seed, "rounds": 7} for seed in range(3)]
+    show_comparison(Path("place"), several + equal)
+    rows = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in capsys.readouterr().out.splitlines()
+    ]
+    shown = {row[0]: row[6:8] for row in rows if row[:1] in (["foul"], ["not"])}
+    assert shown == {"foul": ["7.3 ± 1.2", "1.0"], "not": ["7", "1.0"]}
+
+
 def test_the_folder_is_named_after_the_configuration(
     foul: Foul, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ from foul.errors import UserError
 from foul.experiments.store import ResultStore
 from foul.experiments.study import METHODS, Study, check_methods, run_study
 from foul.report.aggregate import stat
+from foul.report.metrics import COUNT, GIGA, MEGA, PERCENT, Unit
+from foul.report.tables import cell
 from foul.report.write import write_report
 
 
@@ -82,18 +84,20 @@ def perform(study: Study, place: Path, store: Path | None, quiet: bool, as_json:
     typer.echo(f"Report: {page}  Figures: {place / 'results.json'}")
 
 
-_COLUMNS: dict[str, tuple[str, float, int]] = {
-    "FA %": ("fa", 100, 1),
-    "RA %": ("ra", 100, 1),
-    "TA %": ("ta", 100, 1),
-    "MIA": ("mia_auc", 1, 3),
-    "rounds": ("rounds", 1, 0),
-    "MB": ("bytes", 1e-6, 1),
-    "GFLOP": ("flops", 1e-9, 0),
-    "s": ("seconds", 1, 0),
-    "off by": ("distance", 1, 1),
+_COLUMNS: dict[str, tuple[str, Unit]] = {
+    "FA %": ("fa", PERCENT),
+    "RA %": ("ra", PERCENT),
+    "TA %": ("ta", PERCENT),
+    "MIA": ("mia_auc", Unit(digits=3)),
+    "rounds": ("rounds", COUNT),
+    "MB": ("bytes", MEGA),
+    "GFLOP": ("flops", GIGA),
+    "s": ("seconds", Unit(digits=0)),
+    "off by": ("distance", Unit()),
 }
-"""Heads, keys of results, factors to the shown units, digits."""
+"""Heads, keys of results, units."""
+_STEADY = ("bytes", "flops", "seconds")
+"""Costs hardly move with the seed: their spread is left out."""
 
 
 def show_comparison(place: Path, results: list[dict[str, Any]]) -> None:
@@ -119,14 +123,9 @@ def show_comparison(place: Path, results: list[dict[str, Any]]) -> None:
             typer.echo(f"{r['method']}: {r['stopped']}.{_best(r)}")
 
 
-def _cell(results: list[dict[str, Any]], key: str, factor: float, digits: int) -> str:
-    found = stat(result.get(key) for result in results)
-    if found is None:
-        return "-"
-    shown = f"{factor * found.mean:.{digits}f}"
-    # Costs hardly move with the seed.
-    spread = found.std is not None and key in ("fa", "ra", "ta", "mia_auc", "distance")
-    return f"{shown} \u00b1 {factor * found.std:.{digits}f}" if spread and found.std else shown
+def _cell(results: list[dict[str, Any]], key: str, unit: Unit) -> str:
+    found = cell(stat(result.get(key) for result in results), unit)
+    return found.text if key in _STEADY else f"{found.text} {found.spread}".rstrip()
 
 
 def _best(result: dict[str, Any]) -> str:
