@@ -233,6 +233,20 @@ def test_a_retrain_of_a_store_cannot_be_compared_with(run: RunFolder) -> None:
     assert [r.get("kl_test") for r in evaluate_run(run.path, parts=["kl"])] == [None, None]
 
 
+def test_a_request_typed_otherwise_is_found(run: RunFolder) -> None:
+    told = evaluate_run(run.path, "domain: East", parts=["kl"])
+    assert {result["forget"] for result in told} == {"domain:east"}
+
+
+def test_an_older_request_is_compared_with_the_retrain_of_its_own_name(run: RunFolder) -> None:
+    old = "client:east-1,east-0"
+    results = [result | {"forget": old} for result in read_results(run.results_file)]
+    run.results_file.write_text(json.dumps(results))
+    told = evaluate_run(run.path, old, parts=["kl"])
+    assert {result["forget"] for result in told} == {old}
+    assert all(result["kl_test"] is not None for result in told)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

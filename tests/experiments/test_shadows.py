@@ -77,6 +77,14 @@ def test_a_study_that_was_stopped_goes_on(
     assert run_shadows(study(), tmp_path / "out") == finished[1]
 
 
+def test_a_domain_typed_otherwise_is_the_same(
+    finished: tuple[Path, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, rows = finished
+    monkeypatch.setattr(module, "_answers", lambda *_: pytest.fail("everything is known"))
+    assert run_shadows(study(forget="domain: East"), out) == rows
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -84,6 +92,7 @@ def test_a_study_that_was_stopped_goes_on(
         ({"forget": "domain:eest"}, "no domain 'eest'.*Did you mean 'east'"),
         ({"forget": "domain:east,north"}, "forgets all 2 clients"),
         ({"shadows": 3}, "Use 4 or more"),
+        ({"methods": ()}, "No method was chosen"),
         ({"methods": ("fool",)}, "There is no method 'fool'"),
         ({"config": small_config(backdoor__clients=["east"])}, "backdoor.clients"),
     ],

@@ -197,6 +197,21 @@ def test_several_seeds_have_a_folder_each(tmp_path: Path) -> None:
     assert counting.stages == []
 
 
+def test_a_request_typed_otherwise_is_served_once(tmp_path: Path) -> None:
+    config = tiny(data__domains=["east", "north", "west"])
+    typed = ("domain:north,east", "domain:East, north", "domain:east,north,east")
+    study = study_of(config=config, methods=("none", "retrain"), forget=typed)
+    store = ResultStore(tmp_path / "store.json")
+    results = run_study(study, tmp_path / "out", store=store)
+    assert [r["forget"] for r in results] == ["domain:east,north"] * 2
+    assert len(store.results) == 2
+    # The divergence finds the Retrain of the same request.
+    assert results[0]["kl_forget"] > 0
+    assert [file.name for file in (tmp_path / "out").glob("*.png")] == [
+        "forgetting-domain-east-north.png"
+    ]
+
+
 def test_several_requests_share_the_learned_model(tmp_path: Path) -> None:
     counting = Counting()
     requests = ("domain:east", "client:north-0")

@@ -28,7 +28,23 @@ def test_clients_are_told_apart(text: str, forget: set[str]) -> None:
     assert {client.id for client in request.retain} == {c.id for c in CLIENTS} - forget
     # In the order of the federation, whatever the order of the request.
     assert list(request.forget) == [c for c in CLIENTS if c.id in forget]
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("domain:east", "domain:east"),
+        ("client:north-1", "client:north-1"),
+        ("domain:Real World", "domain:real-world"),
+        ("domain:north,east", "domain:east,north"),
+        ("client: north-1 ,east-0,", "client:east-0,north-1"),
+        ("client:east-0,north-1,east-0", "client:east-0,north-1"),
+    ],
+)
+def test_the_same_clients_are_the_same_request(typed: str, text: str) -> None:
+    request = ForgetRequest.parse(typed, CLIENTS)
     assert request.text == text
+    assert ForgetRequest.parse(text, CLIENTS) == request
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Evaluation as part of a run: any figure again, from its checkpoints."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,8 @@ class _Evaluator:
             known = {}
         model = self._model(result)
         request = ForgetRequest.parse(result["forget"], self._setting.federation.clients)
+        # By the name it is kept under: an older run's need not be sorted.
+        request = replace(request, text=result["forget"])
         told: dict[str, Any] = {}
         measured = {key: result.get(key) for key in ("method", "forget", "identity")}
         if self._wanted("forgetting", "attacks" in known):
@@ -186,6 +189,8 @@ def _chosen(folder: RunFolder, forget: str | None, methods: Iterable[str] | None
             f"Make some: foul unlearn {folder.path} --forget domain:NAME",
         )
     requests = list(dict.fromkeys(result["forget"] for result in results))
+    if forget is not None and forget not in requests:
+        forget = ForgetRequest.parse(forget, folder.clients()).text
     if forget is not None and forget not in requests:
         raise UserError(
             f"{folder.path} has not forgotten {forget}",

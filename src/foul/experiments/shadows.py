@@ -7,7 +7,7 @@ retrained shadows are the same for every method.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from foul.config.schema import Config
 from foul.errors import UserError
 from foul.evaluation.attacks import STATISTICS, judge
 from foul.evaluation.attacks.shadows import shadow_lira, u_lira
-from foul.experiments.study import clients_of
+from foul.experiments.study import check_methods, clients_of
 from foul.federation.build import Setting, opened
 from foul.federation.federation import RoundLog
 from foul.federation.messages import Tensors
@@ -28,7 +28,6 @@ from foul.models import deployed_state
 from foul.runs.checkpoint import load_tensors, save_tensors
 from foul.runs.folder import RunFolder
 from foul.seeds import numpy_generator
-from foul.unlearning.methods import make_method
 from foul.unlearning.request import ForgetRequest
 from foul.unlearning.stage import label_of, unlearn
 
@@ -69,7 +68,7 @@ def run_shadows(
         UserError: the study cannot be made.
     """
     observer, out = observer or Observer(), Path(out)
-    _check(study, observer)
+    study = replace(study, forget=_check(study, observer).text)
     methods = [name for name in study.methods if name != REFERENCE]
     shadows = []
     for number in range(study.shadows):
@@ -103,8 +102,8 @@ def run_shadows(
 _SPLITS = ("train", "validation", "test")
 
 
-def _check(study: ShadowStudy, observer: Observer) -> None:
-    """Refuse what can be seen to be wrong before the first shadow learns.
+def _check(study: ShadowStudy, observer: Observer) -> ForgetRequest:
+    """Whom to forget; refuse what can be seen to be wrong before the first shadow learns.
 
     Raises:
         UserError: an unknown method, option or domain, or a study that cannot be attacked.
@@ -125,9 +124,8 @@ def _check(study: ShadowStudy, observer: Observer) -> None:
         raise UserError(
             f"{study.shadows} shadows are too few to tell distributions apart", "Use 4 or more."
         )
-    for name in study.methods:
-        make_method(name, study.options.get(name, ()))
-    ForgetRequest.parse(study.forget, clients_of(_config(study, 0), observer))
+    check_methods(study.methods, study.options)
+    return ForgetRequest.parse(study.forget, clients_of(_config(study, 0), observer))
 
 
 def _config(study: ShadowStudy, number: int) -> Config:

@@ -68,7 +68,7 @@ def run_study(
         UserError: an unknown method or request, or `out` holds something else.
     """
     observer, out = observer or Observer(), Path(out)
-    check(study, observer, RunFolder.open(out).clients() if _started(out) else ())
+    requests = check(study, observer, RunFolder.open(out).clients() if _started(out) else ())
     found: list[dict[str, Any]] = []
     failures: list[str] = []
     for number in range(study.seeds):
@@ -78,7 +78,7 @@ def run_study(
         # One federation for all methods: its processes are warm, its data is loaded once.
         features, erased, known = run.path / "features", run.erased(), run.clients()
         with opened(config, observer, features, without=erased, known=known) as setting:
-            for request in study.forget or (_last_domain(run),):
+            for request in requests or (_last_domain(run),):
                 results, failed = _serve(study, run, request, observer, store, setting)
                 failures += failed
                 if study.divergence:
@@ -92,10 +92,13 @@ def run_study(
     return found
 
 
-def check(study: Study, observer: Observer, known: Sequence[ClientInfo] = ()) -> None:
+def check(study: Study, observer: Observer, known: Sequence[ClientInfo] = ()) -> list[str]:
     """Refuse what can be seen to be wrong before an hour of learning, not after it.
 
     `known` are the clients of a run that was begun at nodes, some of which may be away.
+
+    Returns:
+        The requests as results are kept by them, each once however it was typed.
 
     Raises:
         UserError: an unknown method, option, domain or client, or a request that is none.
@@ -103,10 +106,11 @@ def check(study: Study, observer: Observer, known: Sequence[ClientInfo] = ()) ->
     check_methods(study.methods, study.options)
     for request in study.forget:
         ForgetRequest.split(request)
-    if study.forget:
-        clients = clients_of(study.config, observer, known)
-        for request in study.forget:
-            ForgetRequest.parse(request, clients)
+    if not study.forget:
+        return []
+    clients = clients_of(study.config, observer, known)
+    texts = [ForgetRequest.parse(request, clients).text for request in study.forget]
+    return list(dict.fromkeys(texts))
 
 
 def clients_of(
@@ -120,6 +124,22 @@ def clients_of(
             return setting.federation.clients
     data = load_dataset(config.data, config.seed, observer.decoded)
     return [client_info(client) for client in build_clients(data, config.clients, config.seed)]
+
+
+def check_methods(names: Sequence[str], options: Mapping[str, Sequence[str]]) -> None:
+    """Refuse methods and options that there are none of.
+
+    Raises:
+        UserError: no method at all, or an unknown method or option.
+    """
+    if not names:
+        raise UserError(
+            "No method was chosen", "Name one of `foul methods`: --methods foul,retrain."
+        )
+    for name in names:
+        make_method(name)
+    for name, texts in options.items():
+        make_method(name, texts)
 
 
 def _serve(
@@ -153,22 +173,6 @@ def _served(
     observer: Observer,
     store: ResultStore | None,
     setting: Setting,
-def check_methods(names: Sequence[str], options: Mapping[str, Sequence[str]]) -> None:
-    """Refuse methods and options that there are none of.
-
-    Raises:
-        UserError: no method at all, or an unknown method or option.
-    """
-    if not names:
-        raise UserError(
-            "No method was chosen", "Name one of `foul methods`: --methods foul,retrain."
-        )
-    for name in names:
-        make_method(name)
-    for name, texts in options.items():
-        make_method(name, texts)
-
-
 ) -> dict[str, Any]:
     """The result of one method for one request: from the store, or made now."""
     texts = study.options.get(name, ())

@@ -10,7 +10,11 @@ from foul.names import find, hint
 
 @dataclass(frozen=True)
 class ForgetRequest:
-    """The clients of a federation, told apart: those to forget and those to retain."""
+    """The clients of a federation, told apart: those to forget and those to retain.
+
+    `text` is the request as results are kept by it, however it was typed: `domain:` or `client:`
+    and the names as the federation spells them, each once and sorted.
+    """
 
     text: str
     forget: tuple[ClientInfo, ...]
@@ -60,7 +64,7 @@ class ForgetRequest:
             raise UserError(
                 f"'{text}' forgets all {len(clients)} clients", "Retain at least one client."
             )
-        return cls(text, forget, retain)
+        return cls(f"{kind}:{','.join(sorted(chosen))}", forget, retain)
 
 
 _FIELD = {"domain": "domain", "client": "id"}

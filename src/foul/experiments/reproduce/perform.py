@@ -4,6 +4,7 @@ import json
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,7 @@ def perform(
         UserError: a trial cannot be run as asked, or every method of a trial failed.
     """
     observer = observer or Observer()
-    for trial in trials:
-        for batch in batches(trial.variants):
-            check(_study(trial.config, trial.forget, batch), observer)
+    trials = [_checked(trial, observer) for trial in trials]
     clock = Clock(observer, seeds * sum(learning_work(t) + branch_work(t) for t in trials))
     both = Observers(observer, clock)
     done = []
@@ -47,6 +46,18 @@ def perform(
             done.append(_perform(trial, number, runs, both))
             clock.passed(learning_work(trial) + branch_work(trial))
     return done
+
+
+def _checked(trial: Trial, observer: Observer) -> Trial:
+    """The trial with its requests as results are kept by them.
+
+    Raises:
+        UserError: it cannot be run as asked.
+    """
+    forget: Sequence[str] = trial.forget
+    for batch in batches(trial.variants):
+        forget = check(_study(trial.config, trial.forget, batch), observer)
+    return replace(trial, forget=tuple(forget))
 
 
 class Clock(Observer):
