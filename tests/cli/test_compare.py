@@ -1,9 +1,11 @@
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from foul.errors import UserError
 from foul.experiments import study
 from foul.runs.folder import RunFolder
 from foul.unlearning.methods import METHODS
@@ -65,11 +67,40 @@ def test_one_that_fails_does_not_stop_the_others(
         return unlearn(run, forget, method, *rest, **more)
 
     monkeypatch.setattr(study, "unlearn", broken)
-    outcome = foul("compare", tiny, "-m", "none,not,retrain", "-o", tmp_path / "out")
-    assert outcome.code == 0
-    assert "failed: not, domain:north" in outcome.err
-    assert "no layer left" in outcome.err
-    assert "retrain" in outcome.out
+    out = tmp_path / "out"
+    arguments = ("compare", tiny, "-m", "none,not,retrain", "-o", out)
+    outcome = foul(*arguments)
+    assert outcome.code == 1
+    assert "failed: not, domain:north, seed 0" in outcome.err
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in outcome.out.splitlines()]
+    assert rows.index(["not", "domain:north", "0", "RuntimeError: no layer left"]) > next(
+        place for place, row in enumerate(rows) if row[:1] == ["retrain"]
+    )
+    assert (out / "report.html").is_file()
+    assert len(json.loads((out / "results.json").read_text())) == 2
+    again = foul(*arguments, "--json", "-q")
+    assert again.code == 1
+    *results, failure = json.loads(again.out)
+    assert [result["method"] for result in results] == ["none", "retrain"]
+    assert failure == {
+        "method": "not",
+        "forget": "domain:north",
+        "seed": 0,
+        "failed": "RuntimeError: no layer left",
+    }
+
+
+def test_where_all_fail_there_is_nothing_but_why(
+    foul: Foul, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise UserError("It needs a tailwind", "Wait.")
+
+    monkeypatch.setattr(study, "unlearn", broken)
+    outcome = foul("compare", tiny, "-m", "none,not", "-o", tmp_path / "out", "-q")
+    assert outcome.code == 1
+    assert outcome.out.count("It needs a tailwind. Wait.") == 2
+    assert not (tmp_path / "out" / "report.html").exists()
 
 
 @pytest.mark.parametrize("verb", ["run", "compare"])

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -5,6 +6,9 @@ import PIL.Image
 import pytest
 
 from foul.experiments.reproduce.made import made_source
+from foul.experiments.reproduce.plan import Outcome
+from foul.experiments.reproduce.reproduce import Reproduced
+from foul.experiments.study import Failure
 
 from .conftest import Foul
 
@@ -79,6 +83,24 @@ def test_others_of_the_same_methods_learn_nothing_again(
     monkeypatch.setattr("foul.experiments.study.unlearn", never)
     told = run(foul, place, name, pacs)
     assert len(told["trials"][0]["results"]) == 19
+
+
+def test_what_failed_is_listed_last_and_told_by_the_exit_code(
+    foul: Foul, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = Failure("FOUL", "domain:-90%", 3, "no matching today")
+    told = {"failures": [failure.to_dict()]}
+    found = Reproduced(Outcome([], {}, ["as asked"]), told, [place / "page.md"], [failure])
+    monkeypatch.setattr("foul.cli.reproduce.run_experiment", lambda *_: found)
+    arguments = ("reproduce", "table-colored-mnist", "--size", "smoke", "-q", "-o", place / "x")
+    outcome = foul(*arguments)
+    assert outcome.code == 1
+    last = [cell.strip() for cell in outcome.out.splitlines()[-2].split("│")[1:-1]]
+    assert last == ["FOUL", "domain:-90%", "3", "no matching today"]
+    assert outcome.out.index("page.md") < outcome.out.index("no matching today")
+    outcome = foul(*arguments, "--json")
+    assert outcome.code == 1
+    assert json.loads(outcome.out) == told
 
 
 def test_curves_of_forgetting(foul: Foul, place: Path, pacs: Path) -> None:

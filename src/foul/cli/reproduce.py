@@ -10,6 +10,7 @@ import typer
 from foul.cli.arguments import Quiet, Requests, Seeds
 from foul.cli.output import JSON_OPTION, print_json, print_table
 from foul.cli.progress import ProgressDisplay
+from foul.cli.run import end_if_failed
 from foul.config.load import parse_override
 from foul.experiments.reproduce.catalogue import EXPERIMENTS, experiment
 from foul.experiments.reproduce.perform import spell
@@ -106,12 +107,13 @@ def reproduce(
         )
     if as_json:
         print_json(found.told)
-        return
-    for shown in found.outcome.tables:
-        _show(shown)
-    for note in found.outcome.notes:
-        typer.echo(f"- {note}")
-    typer.echo(f"Written: {', '.join(str(file) for file in found.files)}")
+    else:
+        for shown in found.outcome.tables:
+            _show(shown)
+        for note in found.outcome.notes:
+            typer.echo(f"- {note}")
+        typer.echo(f"Written: {', '.join(str(file) for file in found.files)}")
+    end_if_failed(found.failures, as_json)
 
 
 def _show(shown: Shown) -> None:

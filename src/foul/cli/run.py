@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,14 @@ from foul.cli.remote import handed_over, shown
 from foul.config import load_config
 from foul.errors import UserError
 from foul.experiments.store import ResultStore
-from foul.experiments.study import METHODS, Study, check_methods, run_study
+from foul.experiments.study import (
+    METHODS,
+    Failure,
+    SomeFailed,
+    Study,
+    check_methods,
+    run_study,
+)
 from foul.report.aggregate import stat
 from foul.report.metrics import COUNT, GIGA, MEGA, PERCENT, Unit
 from foul.report.tables import cell
@@ -63,25 +71,46 @@ def run(
 
 
 def perform(study: Study, place: Path, store: Path | None, quiet: bool, as_json: bool) -> None:
-    """Run a study, write its report, and show its results.
+    """Run a study, write its report, and show its results; what failed comes last.
 
     Raises:
         UserError: it cannot be run as asked.
+        typer.Exit: with code 1 at the end, if some methods failed.
     """
     check_methods(study.methods, study.options)
     _refuse_idle_options(study)
     if handed_over(study.config, place, quiet):
         return
+    failures: Sequence[Failure] = ()
     with shown(quiet) as display:
         known = ResultStore(store) if store else None
-        results = run_study(study, place, display, known, shlex.join(sys.argv))
-    page = write_report([place], place / "report.html")
+        try:
+            results = run_study(study, place, display, known, shlex.join(sys.argv))
+        except SomeFailed as error:
+            results, failures = error.results, error.failures
+    if results:
+        write_report([place], place / "report.html")
     if as_json:
-        print_json(results)
+        print_json([*results, *(failure.to_dict() for failure in failures)])
+    elif results:
+        for request in dict.fromkeys(result["forget"] for result in results):
+            show_comparison(place, [r for r in results if r["forget"] == request])
+        typer.echo(f"Report: {place / 'report.html'}  Figures: {place / 'results.json'}")
+    end_if_failed(failures, as_json)
+
+
+def end_if_failed(failures: Sequence[Failure], as_json: bool) -> None:
+    """List what failed, unless JSON has told of it, and end with exit code 1.
+
+    Raises:
+        typer.Exit: something failed.
+    """
+    if not failures:
         return
-    for request in dict.fromkeys(result["forget"] for result in results):
-        show_comparison(place, [r for r in results if r["forget"] == request])
-    typer.echo(f"Report: {page}  Figures: {place / 'results.json'}")
+    if not as_json:
+        rows = [[f.method, f.forget, f.seed, f.failed] for f in failures]
+        print_table("Failed", ["method", "request", "seed", "why"], rows)
+    raise typer.Exit(1)
 
 
 _COLUMNS: dict[str, tuple[str, Unit]] = {

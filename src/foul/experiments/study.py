@@ -1,14 +1,14 @@
 """Learn, erase by several methods, compare with Retrain: one study over requests and seeds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from foul.client.worker import client_info
 from foul.config.schema import Config
 from foul.data import build_clients, load_dataset
-from foul.errors import UserError
+from foul.errors import FoulError, UserError
 from foul.evaluation.gaps import best_stop, distance, gaps, speeds
 from foul.evaluation.stage import evaluate_run
 from foul.experiments.store import ResultStore, result_key, slim
@@ -51,6 +51,32 @@ class Study:
     divergence: bool = True
 
 
+@dataclass(frozen=True)
+class Failure:
+    """A method that gave no result for a request, and why."""
+
+    method: str
+    forget: str
+    seed: int
+    failed: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.method}, {self.forget}, seed {self.seed}: {self.failed}"
+
+
+class SomeFailed(FoulError):
+    """A study is complete but for some methods that failed: `results` are what the others gave."""
+
+    def __init__(self, results: list[dict[str, Any]], failures: list[Failure]) -> None:
+        self.results, self.failures = results, failures
+        super().__init__(
+            f"{len(failures)} of {len(failures) + len(results)} failed ({failures[0]})"
+        )
+
+
 def run_study(
     study: Study,
     out: str | Path,
@@ -66,11 +92,12 @@ def run_study(
 
     Raises:
         UserError: an unknown method or request, or `out` holds something else.
+        SomeFailed: with `keep_going`, when everything else is done and written.
     """
     observer, out = observer or Observer(), Path(out)
     requests = check(study, observer, RunFolder.open(out).clients() if _started(out) else ())
     found: list[dict[str, Any]] = []
-    failures: list[str] = []
+    failures: list[Failure] = []
     for number in range(study.seeds):
         config = study.config.model_copy(update={"seed": study.config.seed + number})
         folder = out if study.seeds == 1 else out / f"seed-{config.seed}"
@@ -87,8 +114,8 @@ def run_study(
                 add_results(out / "results.json", found)
                 title = f"{config.data.name}, forgetting {request}, seed {config.seed}"
                 plot_curves(results, run.path / f"forgetting-{slug(request)}.png", title)
-    if failures and not found:
-        raise UserError(f"Every method failed ({failures[0]})")
+    if failures:
+        raise SomeFailed(found, failures)
     return found
 
 
@@ -149,7 +176,7 @@ def _serve(
     observer: Observer,
     store: ResultStore | None,
     setting: Setting,
-) -> tuple[list[dict[str, Any]], list[str]]:
+) -> tuple[list[dict[str, Any]], list[Failure]]:
     """The results of all methods for one request, and what failed, if the study goes on then."""
     results, failures = [], []
     for place, name in enumerate(study.methods):
@@ -159,7 +186,8 @@ def _serve(
         except Exception as error:
             if not study.keep_going:
                 raise
-            failures.append(f"{name}, {request}, {run.path}: {error}")
+            why = str(error) if isinstance(error, FoulError) else f"{type(error).__name__}: {error}"
+            failures.append(Failure(name, request, run.config().seed, why))
             observer.on_message(f"failed: {failures[-1]}")
     observer.on_work("methods", len(study.methods), len(study.methods))
     return results, failures

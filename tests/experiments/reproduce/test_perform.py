@@ -11,6 +11,7 @@ from foul.experiments.reproduce.notes import failures
 from foul.experiments.reproduce.perform import Clock, batches, perform, run_place, spell
 from foul.experiments.reproduce.plan import Trial, Variant
 from foul.experiments.reproduce.sources import Source
+from foul.experiments.study import Failure
 from foul.federation.observer import Observer
 from foul.unlearning.stage import unlearn
 
@@ -106,11 +107,17 @@ def test_one_that_fails_does_not_stop_the_others(
     [done] = perform([TRIAL], 1, tmp_path, watching)
     assert [result["label"] for result in done.results] == ["learned", "Retrain"]
     assert any("no matching today" in text for text in watching.messages)
+    why = "RuntimeError: no matching today"
+    assert done.failures == [
+        Failure("wide", "domain:north", 0, why),
+        Failure("narrow", "domain:north", 0, why),
+    ]
     assert failures([done]) == [
-        "Failed on synthetic, seed 0: wide (domain:north), narrow (domain:north)."
+        f"Failed on synthetic: wide, domain:north, seed 0: {why}.",
+        f"Failed on synthetic: narrow, domain:north, seed 0: {why}.",
     ]
     lonely = Trial("synthetic", SOURCE, CONFIG, ("domain:north",), VARIANTS[2:])
-    with pytest.raises(UserError, match="Every method failed"):
+    with pytest.raises(UserError, match=r"Every method failed on synthetic .*no matching today"):
         perform([lonely], 1, tmp_path, watching)
 
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import PIL.Image
@@ -10,6 +11,7 @@ from foul.experiments.reproduce.domain_tables import MAIN
 from foul.experiments.reproduce.plan import Asked, Outcome, Shown, Variant
 from foul.experiments.reproduce.sources import Source
 from foul.experiments.reproduce.write import stem_of, table_lines, text_of, write
+from foul.experiments.study import Failure
 from foul.report.tables import Cell, Column, Line, Table
 
 from .made_up import PACS, done, trial
@@ -104,6 +106,15 @@ def test_results_are_keyed_by_what_made_them(tmp_path: Path) -> None:
         "RA %": "80.0",
         "RA %, paper": "82.84",
     }
+
+
+def test_what_failed_is_told_with_the_reason(tmp_path: Path) -> None:
+    failure = Failure("NoT", "domain:sketch", 0, "no layer left")
+    found = [replace(done(TRIAL, {"Retrain": {}}), failures=[failure])]
+    told, _ = write(MAIN, Asked([PACS], "cpu"), found, outcome(), tmp_path, "")
+    assert told["failures"] == [
+        {"method": "NoT", "forget": "domain:sketch", "seed": 0, "failed": "no layer left"}
+    ]
 
 
 def test_made_images_are_no_result(tmp_path: Path) -> None:

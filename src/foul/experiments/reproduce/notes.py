@@ -72,16 +72,5 @@ def absent(experiment: Experiment, asked: Asked) -> list[str]:
 
 
 def failures(done: Sequence[Done]) -> list[str]:
-    """The variants without a result."""
-    told = []
-    for d in done:
-        there = {(result["label"], result["forget"]) for result in d.results}
-        missing = [
-            f"{variant.label} ({request})"
-            for variant in d.trial.variants
-            for request in d.trial.forget
-            if (variant.label, request) not in there
-        ]
-        if missing:
-            told.append(f"Failed on {d.trial.label}, seed {d.seed}: {', '.join(missing)}.")
-    return told
+    """The variants without a result, and why."""
+    return [f"Failed on {d.trial.label}: {failure}." for d in done for failure in d.failures]

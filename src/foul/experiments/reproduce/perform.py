@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from foul.config.schema import Config
-from foul.errors import FoulError, UserError
+from foul.errors import UserError
 from foul.experiments.reproduce.plan import Done, Trial, Variant
 from foul.experiments.reproduce.work import branch_work, learning_work, round_work
 from foul.experiments.store import ResultStore, result_key
-from foul.experiments.study import Study, check, compared, run_study
+from foul.experiments.study import Failure, SomeFailed, Study, check, compared, run_study
 from foul.federation.observer import Observer, Observers
 from foul.learning.stage import learn
 from foul.runs.folder import RunFolder
@@ -140,18 +140,22 @@ def _perform(trial: Trial, number: int, runs: Path, observer: Observer) -> Done:
     run = learn(config, folder, resume=started, observer=observer)
     store = ResultStore(place / "store.json")
     results: list[dict[str, Any]] = []
+    failures: list[Failure] = []
     for request in trial.forget:
         for batch in batches(trial.variants):
             study = _study(config, (request,), batch)
-            results += _branched(study, batch, folder, store, observer)
+            found, failed = _branched(study, batch, folder, store, observer)
+            results += found
+            failures += failed
             # What is cached now belongs to these variants: the next pay for their own.
             shutil.rmtree(folder / "features", ignore_errors=True)
     if trial.variants and not results:
-        raise UserError(f"Every method failed on {trial.label}; see above")
+        raise UserError(f"Every method failed on {trial.label} ({failures[0]})")
     measured = {
         name: _measured(name, trial, config, run, store, observer) for name in trial.measures
     }
-    return Done(trial, config.seed, folder, _learned(run) | measured, _compared(results))
+    learned = _learned(run) | measured
+    return Done(trial, config.seed, folder, learned, _compared(results), failures)
 
 
 def _study(config: Config, forget: Sequence[str], batch: Sequence[Variant]) -> Study:
@@ -171,19 +175,20 @@ def _branched(
     folder: Path,
     store: ResultStore,
     observer: Observer,
-) -> list[dict[str, Any]]:
-    """The results of some variants, labelled; one that fails is left out."""
+) -> tuple[list[dict[str, Any]], list[Failure]]:
+    """The results of some variants, labelled, and those that failed under their labels."""
+    failures: list[Failure] = []
+    by_method = {variant.method: variant for variant in batch}
     try:
         found = run_study(study, folder, observer, store)
-    except FoulError as error:
-        observer.on_message(f"failed: {', '.join(v.label for v in batch)}: {error}")
-        return []
-    by_method = {variant.method: variant for variant in batch}
-    return [
+    except SomeFailed as error:
+        found, failures = error.results, error.failures
+    labelled = [
         result
         | {"label": by_method[result["method"]].label, "at": dict(by_method[result["method"]].at)}
         for result in found
     ]
+    return labelled, [replace(f, method=by_method[f.method].label) for f in failures]
 
 
 def _compared(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from foul.config.schema import Config
 from foul.experiments.reproduce.sizes import Size
 from foul.experiments.reproduce.sources import Source
+from foul.experiments.study import Failure
 from foul.federation.observer import Observer
 from foul.report.tables import Table
 from foul.runs.folder import RunFolder
@@ -61,6 +62,7 @@ class Done:
     Attributes:
         learned: its rounds, its accuracy, and what was measured of it.
         results: one per variant and request, with the variant's label; gaps where Retrain is there.
+        failures: the variants that gave none, by label.
     """
 
     trial: Trial
@@ -68,6 +70,7 @@ class Done:
     run: Path
     learned: Mapping[str, Any]
     results: Sequence[Mapping[str, Any]]
+    failures: Sequence[Failure] = ()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from foul.experiments.reproduce.sizes import Size
 from foul.experiments.reproduce.sources import Source, find_sources
 from foul.experiments.reproduce.timing import larger_networks
 from foul.experiments.reproduce.write import write
+from foul.experiments.study import Failure
 from foul.federation.observer import Observer
 
 
@@ -24,6 +25,7 @@ class Reproduced:
     outcome: Outcome
     told: dict[str, Any]
     files: Sequence[Path]
+    failures: Sequence[Failure] = ()
 
 
 def sources_for(
@@ -78,4 +80,5 @@ def reproduce(
     sentences = [*notes.failures(done), *outcome.notes, *notes.scale(experiment, asked, done)]
     outcome = replace(outcome, tables=tables, notes=sentences)
     told, files = write(experiment, asked, done, outcome, out, command, docs)
-    return Reproduced(outcome, told, files)
+    failures = [failure for d in done for failure in d.failures]
+    return Reproduced(outcome, told, files, failures)

@@ -51,6 +51,7 @@ def to_json(
         "version": stamp.version,
         "date": stamp.date,
         "notes": list(outcome.notes),
+        "failures": [failure.to_dict() for d in done for failure in d.failures],
         "tables": [
             {"caption": shown.caption, "rows": _records(shown.table)} for shown in outcome.tables
         ],
