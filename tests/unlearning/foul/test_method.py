@@ -486,7 +486,7 @@ def test_further_rounds_while_retain_clients_lose_too_much(case_for: MakeCase, e
 def test_a_whole_domains_target_is_the_stand_ins_estimate(case_for: MakeCase) -> None:
     """From the counts that crossed, by the line in logits."""
     case = case_for()
-    _, records = rounds(case, foul(rounds=2, advantage=0.2, **STEERED))
+    _, records = rounds(case, foul(rounds=2, offset=0.2, slope=0.6, **STEERED))
 
     def logit(correct: float, samples: int) -> float:
         return float(np.log((correct + 0.5) / (samples - correct + 0.5)))
@@ -501,7 +501,7 @@ def test_a_whole_domains_target_is_the_stand_ins_estimate(case_for: MakeCase) ->
         assert (counts[True][1], counts[False][1]) == (60, 18)
         learned = records[0]["retain_validation"] * 18
         gain = logit(learned, 18) - logit(*counts[False])
-        expected = 1 / (1 + np.exp(-logit(*counts[True]) - min(gain, 0.2)))
+        expected = 1 / (1 + np.exp(-logit(*counts[True]) - 0.2 - 0.6 * gain))
         assert record["target"] == pytest.approx(expected)
         assert record["standin"]["east"] == counts[True][0] / 60
         assert record["standin"]["retain"] == counts[False][0] / 18

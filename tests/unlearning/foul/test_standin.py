@@ -33,33 +33,34 @@ def smoothed(of: Counts) -> float:
     return (of.correct + 0.5) / (of.samples + 1)
 
 
-@given(counts(), counts(), counts(), st.floats(0, 5))
+@given(counts(), counts(), counts(), st.floats(-1, 1), st.floats(0, 0.6))
 def test_the_estimate_is_on_the_line(
-    forget: Counts, retain: Counts, learned: Counts, most: float
+    forget: Counts, retain: Counts, learned: Counts, offset: float, slope: float
 ) -> None:
-    estimate = on_the_line(forget, retain, learned, most)
+    estimate = on_the_line(forget, retain, learned, offset, slope)
     # However extreme the counts are.
     assert 0 < estimate < 1
     gain = logit(smoothed(learned)) - logit(smoothed(retain))
-    expected = logit(smoothed(forget)) + min(gain, most)
+    expected = logit(smoothed(forget)) + offset + slope * gain
     assert logit(estimate) == pytest.approx(expected, abs=1e-6, rel=1e-2)
 
 
 def test_an_estimate_worked_out_by_hand() -> None:
-    """Odds 1 of the stand-in; retain odds of 9 instead of 1, of which a factor of 3 counts."""
-    pair = Counts(50, 100), Counts(90, 100)
-    assert on_the_line(Counts(50, 100), *pair, math.log(3)) == pytest.approx(0.75)
-    assert on_the_line(Counts(50, 100), *pair, 5.0) == pytest.approx(90.5 / 101)
-    # A large model that is the worse one loses all of it.
-    assert on_the_line(Counts(50, 100), *pair[::-1], 0.0) == pytest.approx(10.5 / 101)
+    """Odds 1 of the stand-in; retain odds of 9 instead of 1, at slope 1/2: 3 to 1; an offset of
+    log 3 makes it 9 to 1."""
+    counts = Counts(50, 100), Counts(50, 100), Counts(90, 100)
+    odds = math.sqrt(90.5 / 10.5)
+    assert on_the_line(*counts, 0.0, 0.5) == pytest.approx(odds / (1 + odds))
+    assert on_the_line(*counts, 0.0, 0.5) == pytest.approx(0.75, abs=0.01)
+    assert on_the_line(*counts, math.log(3), 0.5) == pytest.approx(0.9, abs=0.01)
 
 
 @given(counts(), counts(), st.floats(0, 2), st.booleans())
 def test_without_held_out_samples_it_is_the_stand_ins_own_accuracy(
-    forget: Counts, other: Counts, most: float, retain: bool
+    forget: Counts, other: Counts, slope: float, retain: bool
 ) -> None:
     pair = (Counts(), other) if retain else (other, Counts())
-    assert on_the_line(forget, *pair, most) == pytest.approx(smoothed(forget))
+    assert on_the_line(forget, *pair, 0.45, slope) == pytest.approx(smoothed(forget))
 
 
 def test_counts_add_up() -> None:

@@ -90,9 +90,11 @@ class FoulOptions(Section):
     """Local epochs of the stand-in per round."""
     standin_rate: float = Field(default=0.1, gt=0)
     """Local learning rate of the stand-in."""
-    advantage: float = Field(default=0.9, ge=0, le=5)
+    slope: float = Field(default=0.4, ge=0, le=5)
     """How much of the large model's advantage over the stand-in on retain data (in logits of
-    accuracy) is expected at most on data that neither saw."""
+    accuracy) is expected on data that neither saw."""
+    offset: float = Field(default=0.45, ge=-5, le=5)
+    """What is expected there of any large model, however large its advantage on retain data."""
     delta: float = Field(default=0.02, ge=0)
     """Largest accepted loss of retain validation accuracy."""
     departed: bool = False

@@ -3,12 +3,14 @@ r"""What accuracy would a model have that never saw the forgotten domain?
 Nobody knows without retraining. A stand-in answers: a small network, trained from scratch over the
 retain clients alone. It is worse than the large model everywhere, but models that are better on
 data they know are better on data they do not know, along a line in logits ("accuracy on the
-line"); only so far, because from some point on an advantage lies in knowing these domains. From
-the stand-in's forget accuracy :math:`f_s`, its held-out retain accuracy :math:`r_s`, the learned
-model's :math:`r` and the largest advantage :math:`a` that carries over:
+line"). From the stand-in's forget accuracy :math:`f_s`, its held-out retain accuracy :math:`r_s`
+and the learned model's :math:`r`:
 
-.. math:: \lambda(\hat f) = \lambda(f_s) + \min(\lambda(r) - \lambda(r_s), a), \quad
+.. math:: \lambda(\hat f) = \lambda(f_s) + a + m (\lambda(r) - \lambda(r_s)), \quad
           \lambda(p) = \log (p / (1 - p))
+
+The line is flat and does not begin at 0: how much better a large model is on domains that it saw
+says little about one that it did not see.
 """
 
 import math
@@ -48,11 +50,15 @@ class Counts:
         return math.log((self.correct + 0.5) / (self.samples - self.correct + 0.5))
 
 
-def on_the_line(forget: Counts, retain: Counts, learned: Counts, most: float) -> float:
+def on_the_line(
+    forget: Counts, retain: Counts, learned: Counts, offset: float, slope: float
+) -> float:
     """The estimate of the module's formula; without held-out retain samples, the stand-in's own
     forget accuracy."""
-    gain = learned.logit - retain.logit if retain.samples and learned.samples else 0.0
-    return 1 / (1 + math.exp(-(forget.logit + min(gain, most))))
+    gain = 0.0
+    if retain.samples and learned.samples:
+        gain = offset + slope * (learned.logit - retain.logit)
+    return 1 / (1 + math.exp(-(forget.logit + gain)))
 
 
 def stand_in_model(options: FoulOptions) -> ModelConfig:

@@ -87,7 +87,7 @@ class Steering:
         learned = self._learned()
         for domain, counts in domains.items():
             self._state.numbers["estimates"][domain] = on_the_line(
-                counts, retain, learned, self._options.advantage
+                counts, retain, learned, self._options.offset, self._options.slope
             )
         shares = {domain: counts.share for domain, counts in domains.items()}
         return {"retain": retain.share, **shares}
