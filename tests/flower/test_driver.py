@@ -1,5 +1,6 @@
 import json
 import os
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -217,7 +218,7 @@ def test_a_flwr_that_hangs_is_given_up(
 ) -> None:
     program("{}")
     monkeypatch.setattr(driver, "PATIENCE", 0.2)
-    hanging = Path(driver.sysconfig.get_path("scripts")) / "flwr"
+    hanging = Path(sysconfig.get_path("scripts")) / "flwr"
     hanging.write_text("#!/bin/sh\nexec sleep 60\n")
     flower = Flower.of(FlowerConfig())
     with pytest.raises(MachineError, match=r"`flwr run` took longer than 0\.2 s.*SuperLink up"):
