@@ -85,8 +85,10 @@ def test_several_seeds_are_averaged(foul: Foul, tiny: Path, tmp_path: Path) -> N
 
 
 def test_rounds_that_differ_between_seeds_are_not_rounded(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Wide enough for a cell to stay in one line.
+    monkeypatch.setenv("COLUMNS", "200")
     told = {"method": "foul", "forget": "domain:a", "fa": 0.5, "bytes": 1e6}
     several = [told | {"seed": seed, "rounds": rounds} for seed, rounds in enumerate((6, 8, 8))]
     equal = [told | {"method": "not", "seed": seed, "rounds": 7} for seed in range(3)]
