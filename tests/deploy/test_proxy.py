@@ -127,9 +127,11 @@ class Door:
             socket.create_connection(("127.0.0.1", self.port), 10) as plain,
             context.wrap_socket(plain, server_hostname="localhost") as connection,
         ):
-            connection.sendall(text)
             received = b""
-            with contextlib.suppress(TimeoutError, ConnectionError):
+            # a proxy that refuses may hang up while we are still sending: SSLEOFError
+            with contextlib.suppress(ssl.SSLError, ConnectionError):
+                connection.sendall(text)
+            with contextlib.suppress(TimeoutError, ssl.SSLError, ConnectionError):
                 connection.settimeout(2)
                 while chunk := connection.recv(65536):
                     received += chunk

@@ -45,6 +45,7 @@ class Retrain(Method[RetrainOptions]):
     """
 
     name: ClassVar[str] = "retrain"
+    version: ClassVar[int] = 2
 
     def start(self, case: Case) -> MethodState:
         if not self.options.again:
@@ -83,6 +84,7 @@ class Continue(Method[ContinueOptions]):
     """Go on learning over the retain clients alone, without a reset."""
 
     name: ClassVar[str] = "continue"
+    version: ClassVar[int] = 2
 
     def start(self, case: Case) -> MethodState:
         return MethodState(dict(case.learned))

@@ -58,6 +58,7 @@ class Fats(Method[FatsOptions]):
     """
 
     name: ClassVar[str] = "fats"
+    version: ClassVar[int] = 2
     requirements: ClassVar[Requirements] = Requirements(own_learning=True)
 
     def learning(self) -> "FatsLearning":
@@ -88,6 +89,7 @@ class FatsLearning(Method[FatsOptions]):
     """Sub-sampled FedAvg that keeps the models before each client's first draw."""
 
     name: ClassVar[str] = "fats-learning"
+    version: ClassVar[int] = 2
 
     def start(self, case: Case) -> MethodState:
         return MethodState(dict(case.initial), numbers={"first": {}})

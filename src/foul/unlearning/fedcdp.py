@@ -80,6 +80,7 @@ class FedCdp(Method[FedCdpOptions]):
     """
 
     name: ClassVar[str] = "fedcdp"
+    version: ClassVar[int] = 2
     requirements: ClassVar[Requirements] = Requirements(forget_online=True)
 
     def start(self, case: Case) -> MethodState:

@@ -64,6 +64,7 @@ class FedOsd(Method[FedOsdOptions]):
     """
 
     name: ClassVar[str] = "fedosd"
+    version: ClassVar[int] = 2
     requirements: ClassVar[Requirements] = Requirements(forget_online=True, individual_updates=True)
 
     def start(self, case: Case) -> MethodState:

@@ -51,6 +51,7 @@ class Ffmu(Method[QuantisedOptions]):
     """
 
     name: ClassVar[str] = "ffmu"
+    version: ClassVar[int] = 2
     requirements: ClassVar[Requirements] = Requirements(own_learning=True)
 
     def learning(self) -> "FfmuLearning":
@@ -88,6 +89,7 @@ class FfmuAdapted(Method[FfmuAdaptedOptions]):
     """
 
     name: ClassVar[str] = "ffmu-adapted"
+    version: ClassVar[int] = 2
     requirements: ClassVar[Requirements] = Requirements(own_learning=True)
 
     def learning(self) -> "FfmuLearning":
@@ -109,6 +111,7 @@ class FfmuLearning(Method[QuantisedOptions]):
     """FedAvg with quantised steps, whose size falls along half a cosine."""
 
     name: ClassVar[str] = "ffmu-learning"
+    version: ClassVar[int] = 2
 
     def start(self, case: Case) -> MethodState:
         return MethodState(dict(case.initial))

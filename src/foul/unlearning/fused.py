@@ -101,6 +101,7 @@ class Fused(Method[FusedOptions]):
     """
 
     name: ClassVar[str] = "fused"
+    version: ClassVar[int] = 2
     requirements: ClassVar[Requirements] = Requirements(forget_online=True, individual_updates=True)
 
     def __init__(self, options: FusedOptions) -> None:

@@ -57,6 +57,7 @@ class MoDe(Method[ModeOptions]):
     """
 
     name: ClassVar[str] = "mode"
+    version: ClassVar[int] = 2
     requirements: ClassVar[Requirements] = Requirements(forget_online=True)
 
     def start(self, case: Case) -> MethodState:

@@ -37,6 +37,7 @@ class NoT(Method[NotOptions]):
     """
 
     name: ClassVar[str] = "not"
+    version: ClassVar[int] = 2
 
     def start(self, case: Case) -> MethodState:
         tensors = negated(case.learned, self.options.layers)

@@ -78,7 +78,7 @@ def comparison(rows: Sequence[Row], printed: Mapping[str, Printed]) -> Table:
     heads += [Column(f"{head} %", METRICS[key].meaning) for key, head in HEADS.items()]
     heads += [Column("off by (paper)" if printed else "off by")]
     heads += [Column("rounds"), Column("MB / FLOPs %")]
-    winner = _nearest(rows)
+    winner = nearest(rows)
     lines = []
     for row in rows:
         cells = [Cell(row.label), *([Cell(str(len(row.results)))] if several else [])]
@@ -86,7 +86,7 @@ def comparison(rows: Sequence[Row], printed: Mapping[str, Printed]) -> Table:
         theirs = _printed_distance(row, printed)
         cells.append(cell(row.stat("distance"), Unit(), theirs, best=row.label == winner))
         cells.append(cell(row.stat("rounds"), Unit(counted=True)))
-        cells.append(Cell(" / ".join(_share(row, key) for key in ("bytes", "flops"))))
+        cells.append(Cell(" / ".join(share(row, key) for key in ("bytes", "flops"))))
         lines.append(Line(cells, row.reference))
     return Table(heads, lines)
 
@@ -158,14 +158,20 @@ def _paper_forgets(trial: Trial, request: str) -> bool:
     return request == trial.source.requests(())[0]
 
 
-def _nearest(rows: Sequence[Row]) -> str:
-    """The label of the method nearest to Retrain."""
+def ranked(rows: Sequence[Row]) -> dict[str, float]:
+    """The headline of each method by its label, the nearest to Retrain first."""
     known = {
         row.label: value
         for row in rows
         if not row.reference and (value := row.mean("distance")) is not None
     }
-    return min(known, key=lambda label: known[label]) if len(known) > 1 else ""
+    return {label: known[label] for label in sorted(known, key=lambda label: known[label])}
+
+
+def nearest(rows: Sequence[Row]) -> str:
+    """The label of the method nearest to Retrain, if there are several."""
+    known = ranked(rows)
+    return next(iter(known)) if len(known) > 1 else ""
 
 
 def _gap(row: Row, key: str) -> str:
@@ -173,7 +179,7 @@ def _gap(row: Row, key: str) -> str:
     return "" if gap is None or row.variant.method == RETRAIN else signed(gap)
 
 
-def _share(row: Row, key: str) -> str:
+def share(row: Row, key: str) -> str:
     """Of Retrain's cost; it hardly moves with the seed."""
     part = row.mean(f"{key}_share")
     return NONE if part is None else f"{100 * part:.3g}"
