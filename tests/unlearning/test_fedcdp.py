@@ -342,6 +342,18 @@ def test_options_of_the_authors_code_cut_others(case_for: MakeCase) -> None:
 # Failures
 
 
+def test_the_codes_rarity_needs_two_retained_domains(case_for: MakeCase) -> None:
+    two = torch.tensor([[4.0, 1.0, 0.0], [1.0, 4.0, 0.0]])
+    assert float(scores(two, "code").max()) == 0.0  # why: nothing ranks first
+    case = case_for()
+    domain = case.request.retain[0].domain
+    alone = tuple(client for client in case.request.retain if client.domain == domain)
+    case = replace(case, request=replace(case.request, retain=alone))
+    with pytest.raises(UserError, match=f"one retained domain \\({domain}\\)"):
+        pruned(case, "idf=code")
+    pruned(case, "idf=paper")
+
+
 @pytest.mark.parametrize(
     ("away", "task", "round"), [("east", "channels", 0), ("", "channels", 0), ("", "train", 1)]
 )

@@ -9,6 +9,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from foul.errors import UserError
 from foul.federation.average import WeightedMean
 from foul.federation.federation import RoundLog
 from foul.federation.messages import Tensors, join_groups, take_group
@@ -84,6 +85,13 @@ class FedCdp(Method[FedCdpOptions]):
     requirements: ClassVar[Requirements] = Requirements(forget_online=True)
 
     def start(self, case: Case) -> MethodState:
+        domains = {client.domain for client in case.request.retain}
+        if self.options.idf == "code" and len(domains) < 2:
+            # log(2 / (1 + 1)) = 0: no channel would rank above another
+            raise UserError(
+                f"idf=code tells no channels apart with one retained domain ({min(domains)})",
+                "Leave idf at `paper`, or forget less.",
+            )
         return MethodState(dict(case.learned))
 
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
