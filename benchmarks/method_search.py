@@ -25,7 +25,8 @@ from foul.federation.build import Setting, opened
 from foul.runs.folder import RunFolder
 from foul.unlearning.methods import make_method
 from foul.unlearning.request import ForgetRequest
-from foul.unlearning.stage import label_of, unlearn
+from foul.unlearning.saved import label_of
+from foul.unlearning.stage import unlearn
 
 GRID: dict[str, list[list[str]]] = {
     "continue": [["rate=0.2"], ["rate=1"]],

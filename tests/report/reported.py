@@ -13,7 +13,7 @@ from foul.report.collect import Entry, Run
 from foul.runs.checkpoint import save_tensors
 from foul.runs.folder import RunFolder
 from foul.runs.results import add_results
-from foul.unlearning.stage import label_of
+from foul.unlearning.saved import label_of
 
 REQUEST = "domain:east"
 CLIENTS = {"north-0": "north", "north-1": "north", "east-0": "east", "east-1": "east"}

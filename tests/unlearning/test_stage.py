@@ -21,7 +21,8 @@ from foul.federation.messages import Numbers, Tensors
 from foul.runs.checkpoint import load_tensors
 from foul.runs.results import read_results
 from foul.unlearning import Case, MethodState, Retrain
-from foul.unlearning.stage import label_of, unlearn
+from foul.unlearning.saved import label_of
+from foul.unlearning.stage import unlearn
 
 MakeRun = Callable[..., RunFolder]
 SHORT = {
@@ -463,13 +464,6 @@ def test_another_model_or_other_clients_are_another_case(make_run: MakeRun) -> N
     run.save_model("learned", model, {**facts, "classes": []})
     third = unlearn(run.path, "client:east-0", "retrain", short)
     assert len({result["identity"] for result in (first, second, third)}) == 3
-
-
-def test_many_names_make_a_label_that_a_disk_takes() -> None:
-    many = [f"client:{','.join(f'north-{n}' for n in range(count))}" for count in (99, 100)]
-    one, other = (label_of("foul", text) for text in many)
-    assert one != other
-    assert max(len(one), len(other)) <= 140
 
 
 def test_a_model_that_is_not_measured_is_saved_with_its_costs_alone(make_run: MakeRun) -> None:

@@ -13,7 +13,7 @@ from foul.evaluation.metrics import METRICS, Metric
 from foul.evaluation.stage import DEFAULT_PARTS, PARTS, evaluate_run
 from foul.experiments.store import slim
 from foul.runs.folder import RunFolder
-from foul.unlearning.stage import label_of
+from foul.unlearning.saved import label_of
 
 
 def evaluate(

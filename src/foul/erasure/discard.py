@@ -3,7 +3,7 @@
 from foul.erasure.state import Job
 from foul.runs.folder import RunFolder
 from foul.runs.results import read_results, write_results
-from foul.unlearning.stage import label_of
+from foul.unlearning.saved import label_of
 
 
 def discard(folder: RunFolder, job: Job) -> None:

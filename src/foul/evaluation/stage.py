@@ -19,7 +19,7 @@ from foul.runs.checkpoint import load_tensors, save_tensors
 from foul.runs.folder import RunFolder
 from foul.runs.results import Result, add_results, read_results
 from foul.unlearning.request import ForgetRequest
-from foul.unlearning.stage import label_of
+from foul.unlearning.saved import label_of
 
 PARTS = ("forgetting", "kl", "pictures", "relearn")
 """What can be measured: accuracy, attacks, probes and backdoor; divergence from Retrain; pictures

@@ -29,7 +29,8 @@ from foul.runs.checkpoint import load_tensors, save_tensors
 from foul.runs.folder import RunFolder
 from foul.seeds import numpy_generator
 from foul.unlearning.request import ForgetRequest
-from foul.unlearning.stage import label_of, unlearn
+from foul.unlearning.saved import label_of
+from foul.unlearning.stage import unlearn
 
 REFERENCE = "retrain"
 SHARE = 0.5

@@ -11,7 +11,7 @@ from foul.federation.messages import Tensors
 from foul.runs.checkpoint import load_tensors
 from foul.runs.folder import RunFolder
 from foul.runs.results import Result, read_results
-from foul.unlearning.stage import label_of
+from foul.unlearning.saved import label_of
 
 RETRAIN = "retrain"
 LEARNED = "none"

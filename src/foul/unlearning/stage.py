@@ -1,10 +1,8 @@
 """The unlearning stage as part of a run: checked first, resumed where it stopped, evaluated."""
 
-import json
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +13,16 @@ from foul.evaluation.forgetting import accuracies, assess
 from foul.evaluation.gaps import speeds
 from foul.federation.build import Setting, opened
 from foul.federation.federation import QuorumError
-from foul.federation.ledger import Ledger
-from foul.federation.messages import Tensors, join_groups, key_of, take_group
 from foul.federation.observer import Observer
-from foul.learning.history import residuals
-from foul.names import find, slug
-from foul.runs.checkpoint import load_tensors, save_tensors
+from foul.names import find
 from foul.runs.folder import RunFolder
-from foul.runs.results import add_results, read_results
+from foul.runs.results import add_results
+from foul.unlearning.case_of_run import case_of
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.methods import METHODS, make_method
 from foul.unlearning.request import ForgetRequest
-from foul.unlearning.requirements import Requirements, check
-
-LONGEST = 120
-"""Letters of a label before it is shortened."""
+from foul.unlearning.requirements import check
+from foul.unlearning.saved import identity_of, known_result, label_of, restore, save
 
 
 def unlearn(
@@ -83,11 +76,11 @@ def unlearn(
             folder.require_same_data(ready.facts())
             _refuse_erased(folder, forget, left_out, ready.federation.without)
             request = ForgetRequest.parse(forget, ready.federation.clients)
-            case = _case(folder, config, ready, request, chosen.needs, method)
+            case = case_of(folder, config, ready, request, chosen.needs, method)
             with folder.lock():
                 # Of the case as it came: what a method then learns by itself follows from it.
-                identity = _identity(case, chosen, method)
-                known = _known_result(folder, identity, track)
+                identity = identity_of(case, chosen, method)
+                known = known_result(folder, identity, track)
                 if known is not None:
                     observer.on_message(
                         f"{method} has served {request.text} already; nothing to do"
@@ -131,31 +124,6 @@ def _refuse_erased(
             )
 
 
-def _case(
-    folder: RunFolder,
-    config: Config,
-    setting: Setting,
-    request: ForgetRequest,
-    needs: Requirements,
-    method: str,
-) -> Case:
-    """The request for the run's learned model, with what the run kept for this method."""
-    learned, facts = folder.load_model("learned")
-    return Case(
-        setting.federation,
-        config,
-        request,
-        learned,
-        facts["round"],
-        setting.initial,
-        setting.buffers,
-        len(setting.classes),
-        setting.image_size,
-        _stored_deltas(folder, request) if needs.stored_deltas else {},
-        _history(folder, method) if needs.history else None,
-    )
-
-
 def _own_learning(
     folder: RunFolder,
     setting: Setting,
@@ -169,10 +137,10 @@ def _own_learning(
     everyone = ForgetRequest("", (), tuple(setting.federation.clients))
     whole = replace(case, request=everyone)
     # By the stage's own name: methods that learn alike share it.
-    identity = _identity(whole, learning, learning.name)
+    identity = identity_of(whole, learning, learning.name)
     file = folder.path / "unlearning" / f"{learning.name}.safetensors"
     file.parent.mkdir(exist_ok=True)
-    state, records = _restore(file, identity, setting)
+    state, records = restore(file, identity, setting)
     if state is None:
         state, records = learning.start(whole), []
     if not state.finished:
@@ -181,7 +149,7 @@ def _own_learning(
     while not state.finished:
         record = {"stage": learning.name, "round": state.round + 1, **learning.step(whole, state)}
         records.append(record)
-        _save(file, identity, state, records, setting.federation.ledger)
+        save(file, identity, state, records, setting.federation.ledger)
         observer.on_round(record)
     return replace(case, learned=state.tensors, learned_rounds=state.round, own=state)
 
@@ -200,7 +168,7 @@ def _run(
     label = label_of(name, case.request.text)
     file = folder.path / "unlearning" / f"{label}.safetensors"
     file.parent.mkdir(exist_ok=True)
-    state, records = _restore(file, identity, setting)
+    state, records = restore(file, identity, setting)
     if state is None:
         began = time.perf_counter()
         state, records = method.start(case), []
@@ -226,7 +194,7 @@ def _run(
                 setting.federation, before, state.tensors, case.request, case.buffers, state.round
             )
         records.append(record)
-        _save(file, identity, state, records, setting.federation.ledger)
+        save(file, identity, state, records, setting.federation.ledger)
         observer.on_round(record)
     path = folder.save_model(label, state.tensors, {"round": state.round, "forget": label})
     about = {"method": name, "forget": case.request.text, "identity": identity}
@@ -262,55 +230,11 @@ def _run(
     return result
 
 
-def label_of(method: str, forget: str) -> str:
-    """The name of the model that a method made for a request, and of all files about it."""
-    name = f"{method}-{slug(forget)}"
-    if len(name) <= LONGEST:
-        return name
-    # Many clients make a name that no disk takes.
-    return f"{name[:LONGEST]}-{blake2b(forget.encode(), digest_size=4).hexdigest()}"
-
-
-def _stored_deltas(folder: RunFolder, request: ForgetRequest) -> dict[str, Tensors]:
-    """What the run kept of the forget clients.
-
-    Raises:
-        UserError: it kept nothing of one of them.
-    """
-    kept = {client.id: folder.load_delta(client.id) for client in request.forget}
-    missing = sorted(client for client, delta in kept.items() if delta is None)
-    if missing:
-        raise UserError(
-            f"departed=true needs the last updates of {', '.join(missing)}, "
-            f"which {folder.path} did not keep",
-            "Learn with federation.keep_deltas=true, or ask the clients themselves "
-            "(departed=false).",
-        )
-    return {client: delta for client, delta in kept.items() if delta is not None}
-
-
 def _own_figures(setting: Setting, case: Case) -> dict[str, Any]:
     """Accuracy of the model that the method itself learned, before it forgot, if it did."""
     if case.own is None:
         return {}
     return {"own_learning": accuracies(setting.federation, case.own.tensors, case.request)}
-
-
-def _history(folder: RunFolder, method: str) -> tuple[dict[str, Tensors], float]:
-    """What the run added up of its groups of clients.
-
-    Raises:
-        UserError: it added up nothing.
-    """
-    kept = folder.load_history()
-    if kept is None:
-        raise UserError(
-            f"'{method}' needs what each group of clients contributed, which {folder.path} did not "
-            "add up",
-            "Learn with federation.history=domains (or clients), or choose another method.",
-        )
-    tensors, numbers = kept
-    return residuals(tensors, numbers), numbers["weight"]
 
 
 def _disk(folder: RunFolder, file: Path, state: MethodState, method: Method[Any]) -> int:
@@ -339,58 +263,3 @@ def _curve(state: MethodState, records: list[dict[str, Any]]) -> list[dict[str, 
     tracked = [{"round": r["round"], **r["curve"]} for r in records if "curve" in r]
     start = state.numbers.get("start")
     return [{"round": 0, **start}, *tracked] if start and len(tracked) == state.round else tracked
-
-
-def _known_result(folder: RunFolder, identity: str, track: bool) -> dict[str, Any] | None:
-    """The figures of this very method, options and request, if the run has them and the model."""
-    for result in read_results(folder.results_file):
-        complete = result.get("curve") or not result["rounds"] or not track
-        if result.get("identity") == identity and complete:
-            return result if (folder.path / result["model"]).is_file() else None
-    return None
-
-
-def _identity(case: Case, method: Method[Any], name: str) -> str:
-    """What a saved state must agree with: method, version, options, request, the model it began
-    with and who is left out."""
-    options = method.options.model_dump(mode="json")
-    began = [key_of(case.learned), sorted(case.federation.without)]
-    text = json.dumps([name, method.version, case.request.text, options, *began])
-    return blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-def _save(
-    file: Path, identity: str, state: MethodState, records: list[dict[str, Any]], ledger: Ledger
-) -> None:
-    tensors = join_groups({"model": state.tensors, "extra": state.extra})
-    numbers = {
-        "identity": identity,
-        "round": state.round,
-        "numbers": state.numbers,
-        "finished": state.finished,
-        "records": records,
-        "ledger": ledger.to_dict(),
-    }
-    save_tensors(file, tensors, numbers)
-
-
-def _restore(
-    file: Path, identity: str, setting: Setting
-) -> tuple[MethodState | None, list[dict[str, Any]]]:
-    """The saved state of this very request and method, if there is one."""
-    if not file.is_file():
-        return None, []
-    tensors, saved = load_tensors(file)
-    if saved["identity"] != identity:
-        return None, []
-    setting.federation.ledger = Ledger(saved["ledger"])
-    return (
-        MethodState(
-            take_group(tensors, "model"),
-            take_group(tensors, "extra"),
-            saved["numbers"],
-            saved["round"],
-            saved["finished"],
-        ),
-        saved["records"],
-    )
