@@ -11,6 +11,7 @@ from foul.experiments.reproduce.notes import failures
 from foul.experiments.reproduce.perform import Clock, batches, perform, run_place, spell
 from foul.experiments.reproduce.plan import Trial, Variant
 from foul.experiments.reproduce.sources import Source
+from foul.experiments.reproduce.work import branch_work
 from foul.experiments.study import Failure
 from foul.federation.observer import Observer
 from foul.unlearning.stage import unlearn
@@ -166,6 +167,24 @@ def test_the_clock_tells_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock.passed(6.0)
     assert clock.left() == pytest.approx(4 * 35)
     assert told[-1] == (6, 10)
+
+
+def test_the_clock_counts_only_what_is_left(tmp_path: Path) -> None:
+    class Display(Watching):
+        def __init__(self) -> None:
+            super().__init__()
+            self.totals: set[int] = set()
+
+        def on_work(self, what: str, done: int, total: int) -> None:
+            if what.startswith("everything"):
+                self.totals.add(total)
+
+    first, last = Trial("synthetic", SOURCE, CONFIG, ("domain:north",), VARIANTS[:2]), Display()
+    perform([first], 1, tmp_path)
+    perform([first], 1, tmp_path, last)
+    assert last.totals == set()  # nothing is left
+    perform([TRIAL], 1, tmp_path, last)
+    assert last.totals == {round(branch_work(replace(first, variants=VARIANTS[2:])))}
 
 
 @pytest.mark.parametrize(

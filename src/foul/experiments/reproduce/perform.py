@@ -12,14 +12,14 @@ from typing import Any
 from foul.config.schema import Config
 from foul.errors import UserError
 from foul.experiments.reproduce.plan import Done, Trial, Variant
-from foul.experiments.reproduce.work import branch_work, learning_work, round_work
+from foul.experiments.reproduce.work import branch_work, branches, learning_work, round_work
 from foul.experiments.store import ResultStore, result_key
 from foul.experiments.study import Failure, SomeFailed, Study, check, compared, run_study
 from foul.federation.observer import Observer, Observers
 from foul.learning.stage import learn
 from foul.runs.folder import RunFolder
 from foul.unlearning.foul import Foul
-from foul.unlearning.methods import METHODS
+from foul.unlearning.methods import METHODS, make_method
 
 _MACHINE = {"seed", "device", "workers", "threads", "tensorboard"}
 
@@ -37,15 +37,40 @@ def perform(
     """
     observer = observer or Observer()
     trials = [_checked(trial, observer) for trial in trials]
-    clock = Clock(observer, seeds * sum(learning_work(t) + branch_work(t) for t in trials))
+    steps = [(trial, number) for number in range(seeds) for trial in trials]
+    left = [_work_left(trial, number, runs) for trial, number in steps]
+    clock = Clock(observer, sum(left))
     both = Observers(observer, clock)
     done = []
-    for number in range(seeds):
-        for trial in trials:
-            observer.on_message(f"{trial.label}, seed {trial.config.seed + number}")
-            done.append(_perform(trial, number, runs, both))
-            clock.passed(learning_work(trial) + branch_work(trial))
+    for (trial, number), work in zip(steps, left, strict=True):
+        observer.on_message(f"{trial.label}, seed {trial.config.seed + number}")
+        done.append(_perform(trial, number, runs, both))
+        clock.passed(work)
     return done
+
+
+def _work_left(trial: Trial, number: int, runs: Path) -> float:
+    """Without what an earlier call, or another experiment, has done."""
+    config, place, folder = _placed(trial, number, runs)
+    store = ResultStore(place / "store.json")
+    left = [
+        (request, variant)
+        for request, variant in branches(trial)
+        if store.get(result_key(config, request, variant.method, _options(variant))) is None
+    ]
+    learned = (folder / "summary.json").is_file()
+    return (0.0 if learned else learning_work(trial)) + branch_work(trial, left)
+
+
+def _placed(trial: Trial, number: int, runs: Path) -> tuple[Config, Path, Path]:
+    """The trial's configuration with this seed, where its runs are, and the seed's folder."""
+    config = trial.config.model_copy(update={"seed": trial.config.seed + number})
+    place = run_place(config, runs)
+    return config, place, place / f"seed-{config.seed}"
+
+
+def _options(variant: Variant) -> dict[str, Any]:
+    return make_method(variant.method, variant.options).options.model_dump(mode="json")
 
 
 def _checked(trial: Trial, observer: Observer) -> Trial:
@@ -75,7 +100,7 @@ class Clock(Observer):
         self._show()
 
     def passed(self, planned: float) -> None:
-        """A trial is complete: what was known already took no time."""
+        """A trial is complete, by fewer rounds perhaps than were planned."""
         self._before += planned
         self._within = 0.0
         self._show()
@@ -88,6 +113,8 @@ class Clock(Observer):
         return pace * max(0.0, self._total - self._before - self._within)
 
     def _show(self) -> None:
+        if not self._total:
+            return
         done = min(self._total, self._before + self._within)
         # Whole numbers of rounds read well; the bar tells the time that is left.
         self._display.on_work("everything, in rounds", round(done), round(self._total))
@@ -133,9 +160,7 @@ def _kind(variant: Variant) -> str:
 
 
 def _perform(trial: Trial, number: int, runs: Path, observer: Observer) -> Done:
-    config = trial.config.model_copy(update={"seed": trial.config.seed + number})
-    place = run_place(config, runs)
-    folder = place / f"seed-{config.seed}"
+    config, place, folder = _placed(trial, number, runs)
     started = (folder / "run.json").is_file()
     run = learn(config, folder, resume=started, observer=observer)
     store = ResultStore(place / "store.json")

@@ -1,5 +1,7 @@
 """How much work a trial is, counted in rounds of its learning stage."""
 
+from collections.abc import Sequence
+
 from foul.experiments.reproduce.plan import Trial, Variant
 from foul.unlearning.methods import METHODS, make_method
 
@@ -17,20 +19,28 @@ def round_work(stage: str) -> float:
     return _CHEAP.get(stage, _USUAL)
 
 
+Branches = Sequence[tuple[str, Variant]]
+"""Requests and who serves them."""
+
+
+def branches(trial: Trial) -> Branches:
+    """Every request with every variant."""
+    return [(request, variant) for request in trial.forget for variant in trial.variants]
+
+
 def learning_work(trial: Trial) -> float:
     """Rounds of learning."""
     return float(trial.config.learning.rounds)
 
 
-def branch_work(trial: Trial) -> float:
-    """Everything that branches from the learned model."""
+def branch_work(trial: Trial, left: Branches | None = None) -> float:
+    """Everything that branches from the learned model, or what is left of it."""
     learned = trial.config.learning.rounds
+    left = branches(trial) if left is None else left
     own = sum(
-        learned * round_work(stage)
-        for stage in {_own_stage(variant) for variant in trial.variants} - {""}
+        learned * round_work(stage) for stage in {_own_stage(variant) for _, variant in left} - {""}
     )
-    each = sum(_rounds(v, learned) + _JUDGED for v in trial.variants)
-    return own + len(trial.forget) * each
+    return own + sum(_rounds(variant, learned) + _JUDGED for _, variant in left)
 
 
 def _rounds(variant: Variant, learned: int) -> float:
