@@ -17,10 +17,9 @@ from typing import Any
 
 from foul.cli.output import print_table
 from foul.evaluation.gaps import distance, gaps
-from foul.experiments.store import ResultStore, result_key
+from foul.experiments.store import ResultStore, key_of_request
 from foul.runs.folder import RunFolder
 from foul.runs.results import read_results
-from foul.unlearning.methods import make_method
 from foul.unlearning.stage import unlearn
 
 VARIANTS: dict[str, tuple[str, list[str]]] = {
@@ -80,8 +79,7 @@ def _row(
     for request, reference in retrained.items():
         method, texts = VARIANTS[name]
         texts = [text.replace("RETRAIN", str(reference["fa"])) for text in texts]
-        options = make_method(method, texts).options.model_dump(mode="json")
-        key = result_key(RunFolder.open(run).config(), request, method, options)
+        key = key_of_request(RunFolder.open(run).config(), request, method, texts)
         result = store.get(key) or store.put(key, unlearn(run, request, method, texts))
         pairs.append((result, reference))
     told = [gaps(result, reference) for result, reference in pairs]

@@ -20,10 +20,9 @@ from typing import Any
 
 from foul.cli.output import print_table
 from foul.evaluation.accuracy import evaluate
-from foul.experiments.store import ResultStore, result_key
+from foul.experiments.store import ResultStore, key_of_request
 from foul.federation.build import Setting, opened
 from foul.runs.folder import RunFolder
-from foul.unlearning.methods import make_method
 from foul.unlearning.request import ForgetRequest
 from foul.unlearning.saved import label_of
 from foul.unlearning.stage import unlearn
@@ -94,8 +93,7 @@ def _tried(
     reference: dict[str, float],
     store: ResultStore,
 ) -> dict[str, Any]:
-    options = make_method(method, texts).options.model_dump(mode="json")
-    key = result_key(run.config(), forget, method, options)
+    key = key_of_request(run.config(), forget, method, texts)
     known = store.get(key)
     if known is None:
         unlearn(run.path, forget, method, texts, setting=setting)

@@ -2,6 +2,7 @@
 goes on, and the figures can be committed without the runs."""
 
 import json
+from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from foul.config.schema import Config
 from foul.errors import UserError
 from foul.runs.atomic import write_text
 from foul.runs.results import read_json
-from foul.unlearning.methods import METHODS
+from foul.unlearning.methods import METHODS, make_method
 
 _ELSEWHERE = ("device", "workers", "threads", "tensorboard", "engine", "flower")
 """Settings of the machine: they change how fast a result comes, not what it is."""
@@ -38,6 +39,12 @@ def result_key(config: Config, forget: str, method: str, options: dict[str, Any]
     version = [entry.method.version] if entry and entry.method.version > 1 else []
     text = json.dumps([settings, forget, method, options, *version], sort_keys=True)
     return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def key_of_request(config: Config, forget: str, method: str, texts: Iterable[str] = ()) -> str:
+    """The key of what a method makes of a request, its options as `key=value`."""
+    options = make_method(method, texts).options.model_dump(mode="json")
+    return result_key(config, forget, method, options)
 
 
 def slim(result: dict[str, Any]) -> dict[str, Any]:

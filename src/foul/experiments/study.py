@@ -11,7 +11,7 @@ from foul.data import build_clients, load_dataset
 from foul.errors import FoulError, UserError
 from foul.evaluation.gaps import best_stop, distance, gaps, speeds
 from foul.evaluation.stage import evaluate_run
-from foul.experiments.store import ResultStore, result_key, slim
+from foul.experiments.store import ResultStore, key_of_request, slim
 from foul.federation.build import Setting, opened
 from foul.federation.messages import ClientInfo
 from foul.federation.observer import Observer
@@ -204,8 +204,7 @@ def _served(
 ) -> dict[str, Any]:
     """The result of one method for one request: from the store, or made now."""
     texts = study.options.get(name, ())
-    options = make_method(name, texts).options.model_dump(mode="json")
-    key = result_key(run.config(), request, name, options)
+    key = key_of_request(run.config(), request, name, texts)
     known = store.get(key) if store else None
     if known is not None:
         return known

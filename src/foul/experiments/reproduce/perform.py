@@ -13,13 +13,13 @@ from foul.config.schema import Config
 from foul.errors import UserError
 from foul.experiments.reproduce.plan import Done, Trial, Variant
 from foul.experiments.reproduce.work import branch_work, branches, learning_work, round_work
-from foul.experiments.store import ResultStore, result_key
+from foul.experiments.store import ResultStore, key_of_request, result_key
 from foul.experiments.study import Failure, SomeFailed, Study, check, compared, run_study
 from foul.federation.observer import Observer, Observers
 from foul.learning.stage import learn
 from foul.runs.folder import RunFolder
 from foul.unlearning.foul import Foul
-from foul.unlearning.methods import METHODS, make_method
+from foul.unlearning.methods import METHODS
 
 _MACHINE = {"seed", "device", "workers", "threads", "tensorboard"}
 
@@ -56,7 +56,7 @@ def _work_left(trial: Trial, number: int, runs: Path) -> float:
     left = [
         (request, variant)
         for request, variant in branches(trial)
-        if store.get(result_key(config, request, variant.method, _options(variant))) is None
+        if store.get(key_of_request(config, request, variant.method, variant.options)) is None
     ]
     learned = (folder / "summary.json").is_file()
     return (0.0 if learned else learning_work(trial)) + branch_work(trial, left)
@@ -67,10 +67,6 @@ def _placed(trial: Trial, number: int, runs: Path) -> tuple[Config, Path, Path]:
     config = trial.config.model_copy(update={"seed": trial.config.seed + number})
     place = run_place(config, runs)
     return config, place, place / f"seed-{config.seed}"
-
-
-def _options(variant: Variant) -> dict[str, Any]:
-    return make_method(variant.method, variant.options).options.model_dump(mode="json")
 
 
 def _checked(trial: Trial, observer: Observer) -> Trial:
