@@ -52,6 +52,13 @@ def test_costs_in_all_and_per_round() -> None:
     assert costs(rows(), SIZES).lines[3].cells[4].beside == "10 %"
 
 
+def test_large_figures_have_no_powers_of_ten() -> None:
+    only = trial(variants("cpu", ("Retrain",)))
+    figures = {"Retrain": {"bytes": 3.98213e9, "flops": 2.3117e13, "rounds": 30}}
+    [line] = texts(costs(rows_of(only, REQUEST, [done(only, figures)]), SIZES))
+    assert line[4:] == ["3982", "132.7", "23117", "770.6"]
+
+
 def test_shares_of_retrains_round_stand_beside_the_papers() -> None:
     by_label = {line[0]: line[1:] for line in texts(shares(rows()))}
     assert by_label["FOUL (1)+(2)"] == ["20.0", "37.5", "20.0", "40.4"]

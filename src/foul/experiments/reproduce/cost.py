@@ -79,11 +79,18 @@ def costs(rows: Sequence[Row], sizes: ModelSummary) -> Table:
         for key, unit in (("bytes", 1e-6), ("flops", 1e-9)):
             total, portion = row.mean(key), row.mean(f"{key}_share")
             beside = "" if portion is None or row.variant.method == RETRAIN else share(portion)
-            cells.append(Cell(NONE if total is None else f"{unit * total:.4g}", "", beside))
+            cells.append(Cell(_spelt(total, unit), "", beside))
             each = per_round(row, key)
-            cells.append(Cell(NONE if each is None else f"{unit * each:.4g}"))
+            cells.append(Cell(_spelt(each, unit)))
         lines.append(Line(cells, row.reference))
     return Table([Column(head) for head in heads], lines)
+
+
+def _spelt(value: float | None, unit: float) -> str:
+    """Four digits, but no powers of ten: these are read, not computed with."""
+    if value is None:
+        return NONE
+    return f"{unit * value:.4g}" if unit * value < 1e4 else f"{unit * value:.0f}"
 
 
 def shares(rows: Sequence[Row]) -> Table:
