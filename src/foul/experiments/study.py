@@ -105,6 +105,7 @@ def run_study(
         # One federation for all methods: its processes are warm, its data is loaded once.
         features, erased, known = run.path / "features", run.erased(), run.clients()
         with opened(config, observer, features, without=erased, known=known) as setting:
+            run.require_same_data(setting.facts())
             for request in requests or (_last_domain(run),):
                 results, failed = _serve(study, run, request, observer, store, setting)
                 failures += failed

@@ -127,7 +127,8 @@ class RunFolder:
             if _others(began.get(key), erased) != _others(now, erased):
                 raise UserError(
                     f"The data of {self.path} has changed since it began ({key} differ)",
-                    "Put the images back as they were, or start a new run with another --out.",
+                    "Put the images back as they were, or start a new run in another folder "
+                    "(--out; with `foul reproduce`, --runs).",
                 )
 
     def clients(self) -> list[ClientInfo]:

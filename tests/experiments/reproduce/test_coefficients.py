@@ -60,9 +60,9 @@ def test_accuracy_is_of_the_model_that_a_round_started_from() -> None:
     assert accuracy_curve(nobody) == ([], [])
 
 
-def test_convergence_is_the_first_round_within_a_point_of_the_end() -> None:
-    assert converged(rounds(0.1, 0.6, 0.605)) == 2
-    assert converged(rounds(0.6, 0.1, 0.6)) == 1
+def test_convergence_is_how_many_rounds_came_within_a_point_of_the_end() -> None:
+    assert converged(rounds(0.1, 0.6, 0.605)) == 1
+    assert converged(rounds(0.6, 0.1, 0.6)) == 0
     assert converged(rounds(None)) is None
     assert converged([]) is None
 
@@ -80,7 +80,7 @@ def test_the_model_with_ones_serves_all_sweeps() -> None:
         ["", "1"],
         ["alpha_gtc", "1"],
     ]
-    assert lines[1][-2:] == ["60.5", "2"]
+    assert lines[1][-2:] == ["60.5", "1"]
 
 
 def test_a_column_for_each_coefficient() -> None:

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,27 @@ def test_configurations_that_differ_have_places_of_their_own(tmp_path: Path) -> 
     assert run_place(same, tmp_path) == place
     assert place.name.startswith("synthetic-")
     assert run_place(small_config(learning__rounds=7), tmp_path) != place
+
+
+@pytest.mark.parametrize("branching", [False, True])
+def test_results_of_other_data_are_not_used_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, branching: bool
+) -> None:
+    variants = VARIANTS[:2] if branching else ()
+    trial = Trial("synthetic", SOURCE, CONFIG, ("domain:north",) if branching else (), variants)
+    perform([trial], 1, tmp_path)
+    perform([trial], 1, tmp_path)
+    [facts] = tmp_path.glob("*/seed-0/run.json")
+    told = json.loads(facts.read_text())
+    told["clients"][0]["samples"]["train"] += 1
+    facts.write_text(json.dumps(told))
+    with pytest.raises(UserError, match=r"has changed since it began .*--runs"):
+        perform([trial], 1, tmp_path)
+
+
+def test_chosen_threads_are_a_run_of_its_own(tmp_path: Path) -> None:
+    place = run_place(small_config(threads=0), tmp_path)
+    assert run_place(small_config(threads=2), tmp_path) != place
 
 
 def test_the_clock_tells_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,6 @@ def test_the_paper_stands_beside_its_own_data_set_and_domain_only() -> None:
     assert len(both_tables(TRIAL, REQUEST, found)[0]) == 2
     other = trial(TRIAL.variants, forget=("domain:photo",))
     assert len(both_tables(other, "domain:photo", [])[0]) == 1
-    assert printed_rows(trial((), Source("digits28", None, ("usps",)))) == {}
+    assert printed_rows(trial((), Source("digits28", None, ("usps",))), "domain:usps") == {}
     made = Source("pacs", None, PACS.domains, made=True)
-    assert printed_rows(trial((), made)) == {}
+    assert printed_rows(trial((), made), REQUEST) == {}

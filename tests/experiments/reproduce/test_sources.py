@@ -88,3 +88,16 @@ def test_made_images_have_the_layout_of_the_set(tmp_path: Path) -> None:
     assert (found.name, found.made) == ("vlcs", False)
     assert made_source("vlcs", tmp_path) == made
     assert [file.stat().st_mtime_ns for file in first] == times
+
+
+def test_sets_of_one_name_are_refused(tmp_path: Path) -> None:
+    two = [folder(tmp_path / n / "images", ("mri", "ct"), ("a", "b")) for n in ("one", "two")]
+    with pytest.raises(UserError, match="Two of the data sets are called images"):
+        find_sources([str(path) for path in two], (), FOUR)
+
+
+def test_files_of_unknown_folders_have_names_of_their_own(tmp_path: Path) -> None:
+    paths = [folder(tmp_path / name, ("mri", "ct"), ("a", "b")) for name in ("My Scans", "other")]
+    found = find_sources([str(path) for path in paths], (), FOUR)
+    assert [source.key for source in found] == ["my-scans", "other"]
+    assert Source("pacs", paths[0], ("a",)).key == "pacs"

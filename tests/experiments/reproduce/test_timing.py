@@ -74,10 +74,35 @@ def test_larger_networks_are_timed_once_and_extrapolated(
     monkeypatch.setattr(timing, "pace", timed)
     asked = Asked([Source("pacs", Path("PACS.zip"), ("photo", "sketch"))], "cpu")
     for _ in range(2):
-        [shown] = larger_networks(MAIN, asked, tmp_path / "runs", Observer())
+        [shown], told = larger_networks(MAIN, asked, tmp_path / "runs", Observer())
     assert calls == ["resnet18", "resnet50"]
     assert "Not run" in shown.caption
+    assert told == []
     first = texts(shown.table)[0]
     # 100 rounds of 36 s are an hour of learning.
     assert first[:5] == ["PACS", "resnet18", "2 of 20", "36", "1.0"]
     assert float(first[5]) > 3
+
+
+def test_what_cannot_be_timed_is_told_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def timed(config: Any, observer: Any) -> Pace:
+        seen.append((config.clients.per_domain, config.learning.rounds))
+        if config.model.backbone == "resnet50":
+            raise MemoryError("too large")
+        return Pace(36.0, 2, 20)
+
+    monkeypatch.setattr(timing, "pace", timed)
+    overrides = {"clients.per_domain": 2, "learning.rounds": 3}
+    sources = [Source("folder", Path(name), ("east", "west")) for name in ("one", "two")]
+    shown, told = larger_networks(MAIN, Asked(sources, "cpu", (), overrides), tmp_path, Observer())
+    assert [line[:2] for line in texts(shown[0].table)] == [
+        ["one", "resnet18"],
+        ["two", "resnet18"],
+    ]
+    assert told == [f"resnet50 on {name} could not be timed: too large" for name in ("one", "two")]
+    # What was changed of the clients holds, the paper's rounds stay; no folder has another's time.
+    assert seen == [(2, 100)] * 4

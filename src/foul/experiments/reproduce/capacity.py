@@ -26,6 +26,7 @@ CHANNELS = 32
 INVARIANT = (4, 8, 12, 16, 20, 24, 28)
 ROUNDS = {"cpu": 15}
 """Rounds of a sweep over learning: half of what a single model gets."""
+OWN = ("model.k_channels", "model.v_channels")
 SAMPLES = 64
 """Test images of each client that are reconstructed."""
 
@@ -38,7 +39,7 @@ def channel_trial(
     variants: tuple[Variant, ...] = (),
 ) -> Trial:
     """A network with `k` channels in K and the rest in V."""
-    values: dict[str, Any] = {"model.k_channels": k, "model.v_channels": CHANNELS - k}
+    values: dict[str, Any] = dict(zip(OWN, (k, CHANNELS - k), strict=True))
     config = config_for(source, asked.size, sweep_rounds(asked.size) | values | asked.overrides)
     measures = {} if variants else {"reconstruction": reconstruction}
     return Trial(
@@ -99,7 +100,7 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
     tables, figures, sentences = [], {}, []
     for source in dict.fromkeys(d.trial.source for d in done):
         own = [d for d in done if d.trial.source == source]
-        figures[source.name] = picture(own, source.title)
+        figures[source.key] = picture(own, source.title)
         tables.append(Shown(f"{source.title}: invariant channels of {CHANNELS}.", table(own)))
         sentences.append(best_channels(own))
     return Outcome(
@@ -209,4 +210,6 @@ EXPERIMENT = Experiment(
     tell=tell,
     minutes=30,
     budget="PACS64: 7 models of 15 rounds at 17 s, 10 s of reconstruction each: about 30 minutes.",
+    own=OWN,
+    forgets=False,
 )

@@ -59,11 +59,11 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
     tables, figures = [], {}
     for source in dict.fromkeys(d.trial.source for d in done):
         own = [d for d in done if d.trial.source == source]
-        figures[source.name] = picture(own, source.title)
+        figures[source.key] = picture(own, source.title)
         tables.append(
             Shown(
                 f"{source.title}: losses of the last round without their coefficients, validation "
-                "accuracy, and the first round within a point of its end.",
+                "accuracy before it, and after how many rounds it was within a point of that.",
                 table(own),
             )
         )
@@ -84,7 +84,8 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
 def loss_curve(done: Done, name: str) -> tuple[list[int], list[float]]:
     """Rounds and values of a loss, without its coefficient."""
     weight, term = done.trial.at[name], COEFFICIENTS[name]
-    told = [(r["round"], r["losses"][term] / weight) for r in done.learned["rounds"]]
+    rounds = [r for r in done.learned["rounds"] if term in r["losses"]]
+    told = [(r["round"], r["losses"][term] / weight) for r in rounds]
     return [n for n, _ in told], [value for _, value in told]
 
 
@@ -125,8 +126,9 @@ def picture(done: Sequence[Done], title: str) -> Figure:
 
 
 def converged(rounds: Sequence[Mapping[str, Any]]) -> int | None:
-    """The first round within a point of the last one's validation accuracy; None without any."""
-    told = [(r["round"], r["validation_accuracy"]) for r in rounds]
+    """After how many rounds validation accuracy was within a point of the last known one; None
+    without any. A round's record tells the accuracy of the model that it started from."""
+    told = [(r["round"] - 1, r["validation_accuracy"]) for r in rounds]
     known = [(n, accuracy) for n, accuracy in told if accuracy is not None]
     if not known:
         return None
@@ -143,7 +145,7 @@ def table(done: Sequence[Done]) -> Table:
             own = [d for d in of(done, name) if d.trial.at[name] == value]
             cells = [Cell("" if number else name), Cell(f"{value:g}")]
             for loss in COEFFICIENTS:
-                last = stat(loss_curve(d, loss)[1][-1] for d in own)
+                last = stat(curve[1][-1] for d in own if (curve := loss_curve(d, loss))[1])
                 cells.append(cell(last, Unit(digits=3)))
             ends = stat(curve[1][-1] for d in own if (curve := accuracy_curve(d))[1])
             cells.append(cell(ends, Unit()))
@@ -162,4 +164,6 @@ EXPERIMENT = Experiment(
     tell=tell,
     minutes=40,
     budget="PACS64: 9 models of 15 rounds at 17 s: about 40 minutes.",
+    own=(*(f"learning.l2u.{name}" for name in COEFFICIENTS), "learning.patience"),
+    forgets=False,
 )

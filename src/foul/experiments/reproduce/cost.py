@@ -29,7 +29,12 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
         for request in trial.forget:
             rows = [row for row in rows_of(trial, request, done) if row.variant.method != "none"]
             title = f"{trial.source.title}, forgetting {request}"
-            tables.append(Shown(f"{title}: what unlearning costs.", costs(rows, sizes)))
+            tables.append(
+                Shown(
+                    f"{title}: what unlearning costs, in parentheses in % of Retrain's.",
+                    costs(rows, sizes),
+                )
+            )
             tables.append(
                 Shown(f"{title}: per round, in % of Retrain's, beside the paper's.", shares(rows))
             )

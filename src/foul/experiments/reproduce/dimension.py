@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from foul.experiments.reproduce import notes
-from foul.experiments.reproduce.capacity import CHANNELS, channel_trial
+from foul.experiments.reproduce.capacity import CHANNELS, OWN, channel_trial
 from foul.experiments.reproduce.charts import Series, SweepPanel, sweep
 from foul.experiments.reproduce.methods import variants
 from foul.experiments.reproduce.plan import Asked, Done, Experiment, Outcome, Shown, Trial
@@ -40,7 +40,7 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
             own = {d.trial.at["k"]: d.trial for d in done if d.trial.source == source}
             rows = {k: rows_of(trial, request, done) for k, trial in own.items()}
             title = f"{source.title}, forgetting {request}"
-            figures[f"{source.name}-{slug(request)}"] = picture(rows, title)
+            figures[f"{source.key}-{slug(request)}"] = picture(rows, title)
             tables.append(Shown(f"{title}: channels of K and V, of {CHANNELS}.", table(rows)))
     return Outcome(
         tables,
@@ -95,4 +95,5 @@ EXPERIMENT = Experiment(
     minutes=45,
     budget="PACS64: 4 shares, each 15 rounds of learning at 17 s, 15 of Retrain at 15 s, 17 of "
     "FOUL at 8 s, 4 models judged: about 45 minutes; shares its models with fig-capacity.",
+    own=OWN,
 )

@@ -9,7 +9,7 @@ from foul.experiments.reproduce.charts import grid_of_lines
 from foul.experiments.reproduce.methods import domain_trial, sized
 from foul.experiments.reproduce.paper import ROUNDS_TO_FORGET, T2F
 from foul.experiments.reproduce.plan import Asked, Done, Experiment, Outcome, Shown, Trial, Variant
-from foul.experiments.reproduce.rows import Row, rows_of
+from foul.experiments.reproduce.rows import Row, printed_rows, rows_of
 from foul.names import slug
 from foul.report.aggregate import Stat, stat
 from foul.report.charts.lines import Line, Panel
@@ -57,8 +57,8 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
         for request in trial.forget:
             rows = rows_of(trial, request, done)
             title = f"{trial.source.title}, forgetting {request}"
-            figures[f"{trial.source.name}-{slug(request)}"] = picture(rows, title)
-            paper = trial.source.name == "pacs" and not trial.source.made
+            figures[f"{trial.source.key}-{slug(request)}"] = picture(rows, title)
+            paper = trial.source.name == "pacs" and bool(printed_rows(trial, request))
             tables.append(Shown(f"{title}: how fast FA falls.", table(rows, paper)))
     return Outcome(
         tables,

@@ -9,7 +9,7 @@ from foul.experiments.reproduce.charts import Series, SweepPanel, sweep
 from foul.experiments.reproduce.methods import domain_trial, sized, variants
 from foul.experiments.reproduce.paper import BEST_ETA, BEST_KAPPA
 from foul.experiments.reproduce.plan import Asked, Done, Experiment, Outcome, Shown, Trial, Variant
-from foul.experiments.reproduce.rows import Row, rows_of, signed
+from foul.experiments.reproduce.rows import Row, printed_rows, rows_of, signed
 from foul.experiments.reproduce.sizes import Size
 from foul.names import slug
 from foul.report.aggregate import Stat
@@ -58,9 +58,11 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
         for request in trial.forget:
             rows = rows_of(trial, request, done)
             title = f"{trial.source.title}, forgetting {request}"
-            figures[f"{trial.source.name}-{slug(request)}"] = picture(rows, title)
+            figures[f"{trial.source.key}-{slug(request)}"] = picture(rows, title)
             tables.append(Shown(f"{title}: kappa and eta.", table(rows)))
-            sentences += best_values(rows, trial.source.name)
+            sentences += best_values(
+                rows, trial.source.name if printed_rows(trial, request) else ""
+            )
     return Outcome(
         tables,
         figures,

@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,22 @@ from foul.errors import UserError
 from foul.experiments.reproduce.plan import Done, Trial, Variant
 from foul.experiments.reproduce.work import branch_work, branches, learning_work, round_work
 from foul.experiments.store import ResultStore, key_of_request, result_key
-from foul.experiments.study import Failure, SomeFailed, Study, check, compared, run_study
+from foul.experiments.study import (
+    Failure,
+    SomeFailed,
+    Study,
+    check,
+    clients_of,
+    compared,
+    run_study,
+)
 from foul.federation.observer import Observer, Observers
 from foul.learning.stage import learn
 from foul.runs.folder import RunFolder
 from foul.unlearning.foul import Foul
 from foul.unlearning.methods import METHODS
 
-_MACHINE = {"seed", "device", "workers", "threads", "tensorboard"}
+_MACHINE = {"seed", "device", "workers", "tensorboard"}
 
 
 def perform(
@@ -132,7 +140,10 @@ def spell(seconds: float) -> str:
 
 def run_place(config: Config, runs: Path) -> Path:
     """Where the runs of a configuration are, one folder per seed in it."""
-    text = json.dumps(config.model_dump(mode="json", exclude=_MACHINE), sort_keys=True)
+    # Other threads add up in another order: a run of its own, if somebody chose them.
+    usual = config.threads == Config.model_fields["threads"].default
+    without = _MACHINE | {"threads"} if usual else _MACHINE
+    text = json.dumps(config.model_dump(mode="json", exclude=without), sort_keys=True)
     key = blake2b(text.encode(), digest_size=6).hexdigest()
     return runs / f"{config.data.name}-{key}"
 
@@ -159,6 +170,10 @@ def _perform(trial: Trial, number: int, runs: Path, observer: Observer) -> Done:
     config, place, folder = _placed(trial, number, runs)
     started = (folder / "run.json").is_file()
     run = learn(config, folder, resume=started, observer=observer)
+    if started and not trial.variants:
+        # Where something branches, the study looks.
+        now = [asdict(client) for client in clients_of(config, observer)]
+        run.require_same_data({"clients": now})
     store = ResultStore(place / "store.json")
     results: list[dict[str, Any]] = []
     failures: list[Failure] = []

@@ -118,6 +118,8 @@ class Experiment:
         minutes: what it takes at `cpu` size on two quiet cores, PACS64 where it needs data.
         budget: how that was estimated.
         embedded: whether it needs no data of the user's.
+        own: settings that it gives its own values: a user cannot choose them.
+        forgets: whether it serves requests.
         networks: larger networks that are timed for two rounds instead of run, at `cpu` size.
     """
 
@@ -130,4 +132,6 @@ class Experiment:
     minutes: int
     budget: str
     embedded: bool = False
+    own: tuple[str, ...] = ()
+    forgets: bool = True
     networks: tuple[str, ...] = ()

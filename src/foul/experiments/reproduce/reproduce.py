@@ -56,6 +56,23 @@ def _embedded(name: str, texts: Sequence[str], names: Sequence[str]) -> Source:
     return Source(name, path, ())
 
 
+def _refuse_idle(experiment: Experiment, asked: Asked) -> None:
+    """Nothing that was asked for is left aside without a word.
+
+    Raises:
+        UserError: a setting that the experiment gives its own values, or a request where nothing
+            is forgotten.
+    """
+    own = sorted(asked.overrides.keys() & set(experiment.own))
+    if own:
+        raise UserError(f"{experiment.name} sets {', '.join(own)} itself", "Leave it out.")
+    if asked.forget and not experiment.forgets:
+        raise UserError(
+            f"{experiment.name} looks at learned models: nothing is forgotten",
+            "Leave --forget out.",
+        )
+
+
 def reproduce(
     experiment: Experiment,
     asked: Asked,
@@ -72,12 +89,16 @@ def reproduce(
         UserError: the experiment cannot be run as asked.
     """
     observer = observer or Observer()
+    _refuse_idle(experiment, asked)
     done = perform(experiment.trials(asked), seeds, runs, observer)
     outcome = experiment.tell(asked, done)
     tables = list(outcome.tables)
+    not_timed: list[str] = []
     if asked.size == "cpu":
-        tables += larger_networks(experiment, asked, runs, observer)
-    sentences = [*notes.failures(done), *outcome.notes, *notes.scale(experiment, asked, done)]
+        shown, not_timed = larger_networks(experiment, asked, runs, observer)
+        tables += shown
+    reasons = [*outcome.notes, *notes.scale(experiment, asked, done), *not_timed]
+    sentences = [*notes.failures(done), *reasons]
     outcome = replace(outcome, tables=tables, notes=sentences)
     told, files = write(experiment, asked, done, outcome, out, command, docs)
     failures = [failure for d in done for failure in d.failures]

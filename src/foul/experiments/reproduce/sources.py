@@ -8,7 +8,7 @@ from foul.data.folder import LAYOUT, Listing, scan
 from foul.data.folder_set import require_known
 from foul.data.known import KnownSet, known, known_sets
 from foul.errors import UserError
-from foul.names import canonical, find, hint
+from foul.names import canonical, find, hint, slug
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ class Source:
             return self.path.stem
         title = known(self.name).title
         return f"{title} (made images)" if self.made else title
+
+    @property
+    def key(self) -> str:
+        """In names of files; unknown folders are told apart by theirs."""
+        return slug(self.title) if self.name == "folder" else self.name
 
     def requests(self, asked: Sequence[str]) -> tuple[str, ...]:
         """Whom to forget: the last domain if nothing was asked, each in turn for `all`."""
@@ -65,9 +70,17 @@ def find_sources(texts: Sequence[str], names: Sequence[str], wanted: Sequence[st
             f"There are {len(texts)} folders and {len(names)} names for them",
             "Give --data once for each folder, or not at all.",
         )
-    return [
+    found = [
         _source(text, name) for text, name in zip(texts, names or [""] * len(texts), strict=True)
     ]
+    titles = [source.title for source in found]
+    twice = next((title for title in titles if titles.count(title) > 1), None)
+    if twice is not None:
+        raise UserError(
+            f"Two of the data sets are called {twice}: their rows could not be told apart",
+            "Rename a folder, or run the command once for each, with an --out of its own.",
+        )
+    return found
 
 
 def missing(wanted: Sequence[str]) -> UserError:

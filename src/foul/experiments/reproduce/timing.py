@@ -121,22 +121,21 @@ def forecast_table(found: Sequence[Forecast], seeds: int) -> Table:
 
 def larger_networks(
     experiment: Experiment, asked: Asked, runs: Path, observer: Observer
-) -> list[Shown]:
-    """The networks of the paper, timed for two rounds and extrapolated instead of run."""
-    lines = []
+) -> tuple[list[Shown], list[str]]:
+    """The networks of the paper, timed for two rounds and extrapolated instead of run; and what
+    could not be timed. The experiment itself is done by now: nothing here may lose it."""
+    lines, sentences = [], []
     runs.mkdir(parents=True, exist_ok=True)
     store = ResultStore(runs / "timing.json")
     for source in asked.sources:
         for network in experiment.networks:
-            config = config_for(source, "paper", {"model.backbone": network})
-            key = result_key(config, "", "timing", {})
-            known = store.get(key)
-            if known is None:
-                observer.on_message(f"timing two rounds of {network} at full width")
-                known = store.put(key, asdict(pace(config, observer)))
-            told = Pace(**known)
-            whole = Asked([source], "paper", asked.forget, {"model.backbone": network})
-            [trial] = experiment.trials(whole)
+            changes = _of_the_data(asked.overrides) | {"model.backbone": network}
+            try:
+                told = _timed(config_for(source, "paper", changes), network, store, observer)
+            except Exception as error:
+                sentences.append(f"{network} on {source.title} could not be timed: {error}")
+                continue
+            [trial] = experiment.trials(Asked([source], "paper", asked.forget, changes))
             rounds = learning_work(trial), branch_work(trial)
             cells = [source.title, network, f"{told.asked} of {told.clients}"]
             cells += [f"{told.seconds:.0f}"]
@@ -146,6 +145,28 @@ def larger_networks(
     heads = ("data", "network", "clients timed", "s a round", "h of learning", "h in all")
     caption = (
         "Not run: the paper's networks at full width. Two rounds were timed here, over a few "
-        "clients, and multiplied to all clients and the paper's rounds."
+        "clients, and multiplied to all clients and the paper's rounds, for one seed."
     )
-    return [Shown(caption, Table([Column(head) for head in heads], lines))] if lines else []
+    shown = [Shown(caption, Table([Column(head) for head in heads], lines))] if lines else []
+    return shown, sentences
+
+
+def _of_the_data(overrides: dict[str, Any]) -> dict[str, Any]:
+    """What a user changed of images, clients and the machine: that holds for any network."""
+    return {
+        key: value
+        for key, value in overrides.items()
+        if key.startswith(("data.", "clients.")) or key in ("device", "workers", "threads")
+    }
+
+
+def _timed(config: Config, network: str, store: ResultStore, observer: Observer) -> Pace:
+    """The pace of these images on this machine, if it is known; else it is timed now."""
+    device = pick_device(config.device)
+    place = [config.data.path, device, plan_cpu(config.workers, config.threads, device)]
+    key = result_key(config, "", "timing", {"place": [str(thing) for thing in place]})
+    known = store.get(key)
+    if known is None:
+        observer.on_message(f"timing two rounds of {network} at full width")
+        known = store.put(key, asdict(pace(config, observer)))
+    return Pace(**known)

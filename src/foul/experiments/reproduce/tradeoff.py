@@ -1,13 +1,13 @@
 """`fig-tradeoff`: traffic against forget and retain accuracy, for all methods."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
 from foul.experiments.reproduce import notes
 from foul.experiments.reproduce.charts import CostPoint, costs_against
 from foul.experiments.reproduce.methods import domain_trials
-from foul.experiments.reproduce.paper import COSTS
+from foul.experiments.reproduce.paper import COSTS, Printed
 from foul.experiments.reproduce.plan import Asked, Done, Experiment, Outcome, Shown, Trial
 from foul.experiments.reproduce.rows import Row, printed_rows, rows_of
 from foul.names import slug
@@ -29,10 +29,9 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
         for request in trial.forget:
             rows = rows_of(trial, request, done)
             title = f"{trial.source.title}, forgetting {request}"
-            figures[f"{trial.source.name}-{slug(request)}"] = picture(rows, title)
-            tables.append(
-                Shown(f"{title}: traffic of the whole unlearning, FA and RA.", table(rows, trial))
-            )
+            figures[f"{trial.source.key}-{slug(request)}"] = picture(rows, title)
+            caption = f"{title}: traffic of the whole unlearning, FA and RA."
+            tables.append(Shown(caption, table(rows, printed_rows(trial, request))))
     return Outcome(
         tables,
         figures,
@@ -64,9 +63,8 @@ def picture(rows: Sequence[Row], title: str) -> Figure:
     return figure
 
 
-def table(rows: Sequence[Row], trial: Trial) -> Table:
+def table(rows: Sequence[Row], printed: Mapping[str, Printed]) -> Table:
     """What the picture shows, and the paper's figures where it has some."""
-    printed = printed_rows(trial)
     heads = ["method", "MB", "FA %", "RA %"]
     heads += ["paper MB a round", "paper FA", "paper RA"] if printed else []
     lines = []

@@ -31,7 +31,7 @@ class Stamp:
 
 def stem_of(experiment: Experiment, asked: Asked) -> str:
     """The name of the files: another data set or size has another one."""
-    names = [source.name for source in asked.sources if not experiment.embedded]
+    names = [source.key for source in asked.sources if not experiment.embedded]
     size = [] if asked.size == "cpu" else [asked.size]
     return "-".join([experiment.name, *names, *size])
 
@@ -106,8 +106,8 @@ def markdown(
         f"# `{experiment.name}`: {experiment.what}",
         f"{experiment.where} of the paper; here on {sets}, size `{asked.size}`.",
         f"    {stamp.command}",
-        f"foul {stamp.version}, {stamp.date}. Figures of every seed: the JSON file that the command"
-        " writes beside this page.",
+        f"foul {stamp.version}, {stamp.date}. Figures of every seed: the JSON file of this name "
+        "that the command writes.",
     ]
     if any(source.made for source in asked.sources):
         parts.append(
