@@ -12,6 +12,7 @@ from foul.unlearning import Case, Foul, FoulOptions, MethodState
 
 Pairs = Sequence[tuple[Request, Reply]]
 PLAIN: dict[str, Any] = {
+    "unfit": 100.0,
     "precision": "float32",
     "batch_size": 8,
     "epochs": 1.0,

@@ -114,7 +114,7 @@ class Estimator:
             return self._told(0, Cost(), 0, 1.0)
         rounds = getattr(method.options, "rounds", 0) or self._learned_rounds
         if isinstance(method, Foul):
-            return self._foul(method, rounds)
+            return self._foul(method)
         if isinstance(method, Retrain | Continue | NoT):
             return self._told(rounds, self._learning(rounds, self._request.retain), 0, 1.5)
         if isinstance(method, Fats):
@@ -194,9 +194,11 @@ class Estimator:
         flops = int(rounds * drawn * mean * TRAINING * network.flops)
         return self._told(rounds, Cost(size, size, flops, 0, flops / self._speed), 0, 3.0)
 
-    def _foul(self, method: Foul, rounds: int) -> Estimate:
+    def _foul(self, method: Foul) -> Estimate:
         """Frozen parts once, then rounds of V and the head in few bits."""
         options, network, request = method.options, self._network, self._request
+        unfit = self._loss > options.unfit
+        rounds = options.planned(unfit)
         departed = options.departed or not options.matching
         asked = request.retain if departed else (*request.retain, *request.forget)
         wide, narrow = (4, 4) if options.precision == "float32" else (2, 2)
@@ -206,10 +208,10 @@ class Estimator:
         down = len(asked) * wide * (network.deployed - scope)
         seen = sum(c.samples["train"] + c.samples["validation"] for c in asked)
         flops = seen * network.frozen_flops
-        epochs = options.unfit_epochs if self._loss > options.unfit else options.epochs
+        longer = options.unfit_epochs if unfit else options.epochs
         steps = sum(
             max(
-                epochs * client.samples["train"],
+                (options.epochs if client in request.forget else longer) * _train(client),
                 options.min_steps * min(options.batch_size, _train(client)),
             )
             for client in asked

@@ -313,14 +313,23 @@ def test_in_the_papers_form_all_start_from_the_model_of_the_round(case_for: Make
         assert all(same_bits(tensors, sent[0]) for tensors in sent)
 
 
-@pytest.mark.parametrize(("unfit", "later"), [(0.0, 3.0), (100.0, 1.0)])
-def test_clients_work_longer_while_the_training_data_is_not_fitted(
-    case_for: MakeCase, unfit: float, later: float
+@pytest.mark.parametrize(("unfit", "later", "more"), [(0.0, 3.0, 2), (100.0, 1.0, 0)])
+def test_retain_clients_work_longer_where_their_training_data_is_not_fitted(
+    case_for: MakeCase, unfit: float, later: float, more: int
 ) -> None:
     case = case_for()
-    rounds(case, foul(rounds=3, epochs=1.0, unfit_epochs=3.0, unfit=unfit))
-    asked_for = {r.round: r.settings["epochs"] for r, _ in engine_of(case).of_task("unlearn")}
-    assert asked_for == {1: 1.0, 2: later, 3: later}
+    chosen = foul(rounds=3, epochs=1.0, unfit_epochs=3.0, extra=2, unfit=unfit)
+    rounds(case, chosen)
+    pairs = engine_of(case).of_task("unlearn")
+    planned = range(2, 4 + more)
+    retain = {r.round: r.settings["epochs"] for r, _ in of_role(case, pairs, False)}
+    assert retain == {1: 1.0} | dict.fromkeys(planned, later)
+    forget = {r.round: r.settings["epochs"] for r, _ in of_role(case, pairs, True)}
+    assert forget == {1: 1.0} | dict.fromkeys(planned, 1.0)
+    # The rate falls over all of them.
+    scales = {r.round: r.settings["rate_scale"] for r, _ in pairs}
+    assert scales[3 + more] == pytest.approx(chosen.options.final_rate)
+    assert scales[2 + more] > scales[3 + more]
 
 
 @pytest.mark.parametrize(("flat", "later"), [(0.0, "bounded"), (1.0, "unlikelihood")])

@@ -214,6 +214,7 @@ class Foul(Method[FoulOptions]):
         self, case: Case, state: MethodState, number: int, loss: str, forget: bool
     ) -> Numbers:
         options = self.options
+        longer = state.numbers.get("unfit", False) and not forget
         return {
             "frozen": state.numbers["frozen"],
             "session": state.numbers["session"],
@@ -221,18 +222,19 @@ class Foul(Method[FoulOptions]):
             "splits": ["train", "validation"] if forget else ["validation"],
             "scope": list(options.scope),
             "loss": loss,
-            "epochs": options.unfit_epochs if state.numbers.get("unfit") else options.epochs,
+            "epochs": options.unfit_epochs if longer else options.epochs,
             "min_steps": options.min_steps,
             "rate": options.rate * (options.steep_rate if loss == "unlikelihood" else 1.0),
-            "rate_scale": self._rate_scale(number),
+            "rate_scale": self._rate_scale(state, number),
             "precision": options.precision,
             "learning": local_recipe(case, options.batch_size, options.momentum),
             "seed": case.federation.seed,
         }
 
-    def _rate_scale(self, number: int) -> float:
+    def _rate_scale(self, state: MethodState, number: int) -> float:
         """Half a cosine from 1 to `final_rate` over the planned rounds."""
-        done = min(1.0, (number - 1) / max(1, self.options.rounds - 1))
+        planned = self.options.planned(state.numbers.get("unfit", False))
+        done = min(1.0, (number - 1) / max(1, planned - 1))
         final = self.options.final_rate
         return final + (1 - final) * 0.5 * (1 + math.cos(math.pi * done))
 

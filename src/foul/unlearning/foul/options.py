@@ -16,7 +16,7 @@ class FoulOptions(Section):
     """Planned rounds; local rates fall over them."""
     extra: int = Field(default=3, ge=0)
     """Further rounds while retain validation accuracy is below the learned model's by more than
-    `delta`."""
+    `delta`; planned from the beginning if the retain clients' training data is not fitted."""
     scope: tuple[Literal["V", "head"], ...] = Field(default=("V", "head"), min_length=1)
     """The parts that travel and change."""
     matching: bool = True
@@ -55,9 +55,10 @@ class FoulOptions(Section):
     epochs: float = Field(default=0.5, gt=0)
     """Local epochs on the cached outputs of the frozen parts."""
     unfit_epochs: float = Field(default=2.0, gt=0)
-    """Local epochs from the second round on, if the learned model has not fitted the retain
-    clients' training data: there is something to learn then, where else they would only drift."""
-    unfit: float = Field(default=0.25, ge=0)
+    """The retain clients' local epochs from the second round on, if the learned model has not
+    fitted their training data: there is something to learn then, where else they would only
+    drift."""
+    unfit: float = Field(default=0.35, ge=0)
     """Retain clients' training loss (mean cross-entropy of the first round) above which it has
     not."""
     min_steps: int = Field(default=6, ge=1)
@@ -115,6 +116,10 @@ class FoulOptions(Section):
                 "clients have not answered"
             )
         return self
+
+    def planned(self, unfit: bool) -> int:
+        """Rounds, if the learned model has or has not fitted the retain clients' data."""
+        return self.rounds + self.extra * unfit
 
     @property
     def controlled(self) -> bool:

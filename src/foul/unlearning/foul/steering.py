@@ -113,10 +113,11 @@ class Steering:
     def finished(self) -> str:
         """Why this round was the last one; empty if it was not."""
         options, done, numbers = self._options, self._state.round, self._state.numbers
-        if done < options.rounds:
+        planned = options.planned(numbers.get("unfit", False))
+        if done < planned:
             return ""
         if not options.controlled:
-            return f"all {options.rounds} rounds done"
+            return f"all {planned} rounds done"
         lost = self._lost()
         if lost > options.delta and done < options.rounds + options.extra:
             return ""
