@@ -208,10 +208,10 @@ class Estimator:
         down = len(asked) * wide * (network.deployed - scope)
         seen = sum(c.samples["train"] + c.samples["validation"] for c in asked)
         flops = seen * network.frozen_flops
-        longer = options.unfit_epochs if unfit else options.epochs
+        epochs = options.unfit_epochs if unfit else options.epochs
         steps = sum(
             max(
-                (options.epochs if client in request.forget else longer) * _train(client),
+                epochs * _train(client),
                 options.min_steps * min(options.batch_size, _train(client)),
             )
             for client in asked

@@ -214,7 +214,6 @@ class Foul(Method[FoulOptions]):
         self, case: Case, state: MethodState, number: int, loss: str, forget: bool
     ) -> Numbers:
         options = self.options
-        longer = state.numbers.get("unfit", False) and not forget
         return {
             "frozen": state.numbers["frozen"],
             "session": state.numbers["session"],
@@ -222,7 +221,7 @@ class Foul(Method[FoulOptions]):
             "splits": ["train", "validation"] if forget else ["validation"],
             "scope": list(options.scope),
             "loss": loss,
-            "epochs": options.unfit_epochs if longer else options.epochs,
+            "epochs": options.unfit_epochs if state.numbers.get("unfit") else options.epochs,
             "min_steps": options.min_steps,
             "rate": options.rate * (options.steep_rate if loss == "unlikelihood" else 1.0),
             "rate_scale": self._rate_scale(state, number),

@@ -54,10 +54,9 @@ class FoulOptions(Section):
     """Step eta_g along the update."""
     epochs: float = Field(default=0.5, gt=0)
     """Local epochs on the cached outputs of the frozen parts."""
-    unfit_epochs: float = Field(default=2.0, gt=0)
-    """The retain clients' local epochs from the second round on, if the learned model has not
-    fitted their training data: there is something to learn then, where else they would only
-    drift."""
+    unfit_epochs: float = Field(default=1.5, gt=0)
+    """Local epochs from the second round on, if the learned model has not fitted the retain
+    clients' training data: there is something to learn then, where else they would only drift."""
     unfit: float = Field(default=0.35, ge=0)
     """Retain clients' training loss (mean cross-entropy of the first round) above which it has
     not."""
@@ -80,7 +79,7 @@ class FoulOptions(Section):
     """The forget accuracy to land on, instead of an estimate."""
     ramp: float = Field(default=0.5, ge=0, le=1)
     """Share of the rounds over which forget accuracy is led down to the target."""
-    probe: int = Field(default=128, ge=1)
+    probe: int = Field(default=256, ge=1)
     """Samples with which each forget client tries a radius."""
     standin_rounds: int = Field(default=6, ge=1)
     """Rounds of the stand-in: a small network trained from scratch over the retain clients beside
