@@ -46,7 +46,7 @@ GRID: dict[str, list[list[str]]] = {
         ["ratio=0.2", "cap=0.4"],
     ],
     "fused": [["adapter_rate=0.1"], ["adapter_rate=0.3"], ["adapter_rate=1"]],
-    "fused-lora": [["adapter_rate=0.3"], ["adapter_rate=1"]],
+    "fused-lora": [["adapter_rate=0.1"], ["adapter_rate=0.3"], ["adapter_rate=1"]],
     "ffmu-adapted": [["share=0.2"], ["share=0.5"], ["share=1"]],
     "fats": [["rate=0.05"]],
 }
