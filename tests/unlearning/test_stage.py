@@ -20,13 +20,13 @@ from foul.federation.federation import QuorumError
 from foul.federation.messages import Numbers, Tensors
 from foul.runs.checkpoint import load_tensors
 from foul.runs.results import read_results
-from foul.unlearning import Case, MethodState, Retrain
+from foul.unlearning import Case, Foul, MethodState, Retrain
 from foul.unlearning.saved import label_of
 from foul.unlearning.stage import unlearn
 
 MakeRun = Callable[..., RunFolder]
 SHORT = {
-    "foul": ["rounds=2", "delta=1", "batch_size=8"],
+    "foul": ["rounds=2", "extra=0", "delta=1", "batch_size=8"],
     "foul-paper": ["rounds=2", "batch_size=8"],
     "foul-printed": ["rounds=2", "batch_size=8"],
     "retrain": ["rounds=2"],
@@ -141,6 +141,27 @@ def test_interrupted_and_continued_is_the_same_bits(make_run: MakeRun, method: s
     # losses may differ by digits.
     asked = 4 * 150 if method.startswith("foul") else 0
     assert abs(result["bytes"] - expected["bytes"]) <= asked + 1e-3 * expected["bytes"]
+
+
+def test_a_first_round_that_is_killed_does_not_lose_what_the_start_cost(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    run = make_run()
+    with monkeypatch.context() as patch:
+        patch.setattr(Foul, "step", killed)
+        with pytest.raises(KeyboardInterrupt):
+            unlearn(run.path, "domain:east", "foul", SHORT["foul"])
+    resumed = unlearn(run.path, "domain:east", "foul", SHORT["foul"])
+    shutil.rmtree(run.path / "features")
+    for place in ("unlearning", "models"):
+        (run.path / place / "foul-domain-east.safetensors").unlink()
+    whole = unlearn(run.path, "domain:east", "foul", SHORT["foul"])
+    assert resumed["flops"] == whole["flops"]
+    # Clients are asked whether they still have what they were sent.
+    assert 0 < resumed["bytes"] - whole["bytes"] < 1000
 
 
 def test_a_run_that_still_learns_is_refused(make_run: MakeRun, tmp_path: Path) -> None:

@@ -173,8 +173,9 @@ def _run(
         began = time.perf_counter()
         state, records = method.start(case), []
         state.numbers["wall"] = time.perf_counter() - began
-        # What the start has cost must not be lost with a first round that is killed.
-        save(file, identity, state, records, setting.federation.ledger)
+        if not state.finished:
+            # What the start has cost must not be lost with a first round that is killed.
+            save(file, identity, state, records, setting.federation.ledger)
     observer.on_message(f"{name}: forgetting {case.request.text}")
     if track and "start" not in state.numbers:
         state.numbers["start"] = accuracies(setting.federation, state.tensors, case.request)

@@ -117,8 +117,9 @@ class FoulOptions(Section):
         return self
 
     def planned(self, unfit: bool) -> int:
-        """Rounds, if the learned model has or has not fitted the retain clients' data."""
-        return self.rounds + self.extra * unfit
+        """Rounds, if the learned model has or has not fitted the retain clients' data. Where
+        nothing can be tried, more of them would only push further."""
+        return self.rounds + self.extra * (unfit and not self.departed)
 
     @property
     def controlled(self) -> bool:
