@@ -164,6 +164,19 @@ def test_a_first_round_that_is_killed_does_not_lose_what_the_start_cost(
     assert 0 < resumed["bytes"] - whole["bytes"] < 1000
 
 
+def test_rounds_that_are_added_are_told(make_run: MakeRun) -> None:
+    stages: list[tuple[int, int]] = []
+
+    class Told(Observer):
+        def on_stage(self, stage: str, rounds: int, done: int) -> None:
+            stages.append((rounds, done))
+
+    options = ["rounds=1", "extra=2", "unfit=0", "delta=1", "batch_size=8"]
+    result = unlearn(make_run().path, "client:east-0", "foul", options, observer=Told())
+    assert stages == [(1, 0), (3, 1)]
+    assert result["rounds"] == 3
+
+
 def test_a_run_that_still_learns_is_refused(make_run: MakeRun, tmp_path: Path) -> None:
     with pytest.raises(Crash):
         learn(small_config(), tmp_path / "early", observer=StopAfter(1))

@@ -95,13 +95,13 @@ def run_study(
         SomeFailed: with `keep_going`, when everything else is done and written.
     """
     observer, out = observer or Observer(), Path(out)
-    requests = check(study, observer, RunFolder.open(out).clients() if _started(out) else ())
+    requests = check(study, observer, RunFolder.open(out).clients() if started(out) else ())
     found: list[dict[str, Any]] = []
     failures: list[Failure] = []
     for number in range(study.seeds):
         config = study.config.model_copy(update={"seed": study.config.seed + number})
         folder = out if study.seeds == 1 else out / f"seed-{config.seed}"
-        run = learn(config, folder, resume=_started(folder), observer=observer, command=command)
+        run = learn(config, folder, resume=started(folder), observer=observer, command=command)
         # One federation for all methods: its processes are warm, its data is loaded once.
         features, erased, known = run.path / "features", run.erased(), run.clients()
         with opened(config, observer, features, without=erased, known=known) as setting:
@@ -256,7 +256,7 @@ def compared(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _started(folder: Path) -> bool:
+def started(folder: Path) -> bool:
     """Whether a run was begun here; anything else at this path is left to `learn` to refuse."""
     return (folder / "run.json").is_file()
 

@@ -76,6 +76,10 @@ class Method(ABC, Generic[Options]):
         is the learned model. It is run once for all requests, and must not look at the request."""
         return None
 
+    def planned(self, case: Case, state: MethodState) -> int:
+        """How many rounds it will take, as far as is known by now."""
+        return getattr(self.options, "rounds", 0) or case.learned_rounds
+
     @abstractmethod
     def start(self, case: Case) -> MethodState:
         """The state before the first round."""

@@ -184,8 +184,8 @@ def _run(
             # It does not begin with the learned model.
             learned = accuracies(setting.federation, case.learned, case.request)
         state.numbers["learned_fa"] = learned["fa"]
-    limit = getattr(method.options, "rounds", 0) or case.learned_rounds
-    observer.on_stage(method.name, limit, state.round)
+    planned = method.planned(case, state)
+    observer.on_stage(method.name, planned, state.round)
     while not state.finished:
         began, before = time.perf_counter(), dict(state.tensors)
         record = {"stage": method.name, "round": state.round + 1, **method.step(case, state)}
@@ -198,6 +198,8 @@ def _run(
             )
         records.append(record)
         save(file, identity, state, records, setting.federation.ledger)
+        if planned != (planned := method.planned(case, state)):
+            observer.on_stage(method.name, planned, state.round)
         observer.on_round(record)
     path = folder.save_model(label, state.tensors, {"round": state.round, "forget": label})
     about = {"method": name, "forget": case.request.text, "identity": identity}

@@ -22,6 +22,7 @@ from foul.experiments.study import (
     clients_of,
     compared,
     run_study,
+    started,
 )
 from foul.federation.observer import Observer, Observers
 from foul.learning.stage import learn
@@ -66,7 +67,7 @@ def _work_left(trial: Trial, number: int, runs: Path) -> float:
         for request, variant in branches(trial)
         if store.get(key_of_request(config, request, variant.method, variant.options)) is None
     ]
-    learned = (folder / "summary.json").is_file()
+    learned = started(folder) and RunFolder.open(folder).learned()
     return (0.0 if learned else learning_work(trial)) + branch_work(trial, left)
 
 
@@ -168,9 +169,9 @@ def _kind(variant: Variant) -> str:
 
 def _perform(trial: Trial, number: int, runs: Path, observer: Observer) -> Done:
     config, place, folder = _placed(trial, number, runs)
-    started = (folder / "run.json").is_file()
-    run = learn(config, folder, resume=started, observer=observer)
-    if started and not trial.variants:
+    again = started(folder)
+    run = learn(config, folder, resume=again, observer=observer)
+    if again and not trial.variants:
         # Where something branches, the study looks.
         now = [asdict(client) for client in clients_of(config, observer)]
         run.require_same_data({"clients": now})

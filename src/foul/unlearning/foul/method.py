@@ -67,6 +67,9 @@ class Foul(Method[FoulOptions]):
             state.extra = StandIn(case, self.options).start()
         return state
 
+    def planned(self, case: Case, state: MethodState) -> int:
+        return self.options.planned(state.numbers.get("unfit", False))
+
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
         # A round that fails half way leaves the state as it was.
         draft = replace(
