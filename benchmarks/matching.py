@@ -30,9 +30,10 @@ from foul.matching import (
     sketch,
     weighted_sum,
 )
+from foul.matching.convex import Problem
 from foul.matching.gram import BLOCK
 from foul.matching.simplex import project_simplex
-from foul.matching.solver import Problem, solve
+from foul.matching.solver import solve
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]

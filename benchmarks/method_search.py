@@ -28,27 +28,31 @@ from foul.unlearning.saved import label_of
 from foul.unlearning.stage import unlearn
 
 GRID: dict[str, list[list[str]]] = {
-    "continue": [["rate=0.2"], ["rate=1"]],
-    "not": [["rate=0.2"], ["rate=0.5"], ["rate=1"]],
+    "not": [["rate=0.5"], ["rate=1"], ["rate=1", "rounds=10"]],
     "fedosd": [
-        ["rate=0.02", "recovery_rate=0.02"],
         ["rate=0.03", "recovery_rate=0.02"],
         ["rate=0.05", "recovery_rate=0.02"],
         ["rate=0.05", "recovery_rate=0.05"],
-        ["rate=0.1", "recovery_rate=0.02"],
+        ["rate=0.1", "recovery_rate=0.05"],
     ],
-    "mode": [["keep=0.5"], ["keep=0.8"], ["keep=0.95"], ["keep=0.8", "rate=0.05"]],
-    "fedrecovery": [["sigma=0"], ["sigma=0.005"], ["sigma=0.01"], ["sigma=0.02"]],
+    "mode": [
+        ["keep=0.8", "rate=0.05"],
+        ["keep=0.95", "rate=0.02"],
+        ["keep=0.95", "rate=0.05"],
+    ],
+    "fedrecovery": [
+        [f"scale={scale}", f"sigma={sigma}"] for scale in (0.3, 1) for sigma in (0, 0.01, 0.02)
+    ],
     "fedcdp": [
         ["ratio=0.05", "cap=0.2"],
         ["ratio=0.1", "cap=0.2"],
         ["ratio=0.1", "cap=0.5"],
-        ["ratio=0.2", "cap=0.4"],
+        ["ratio=0.1", "cap=0.5", "recovery_rounds=10"],
     ],
-    "fused": [["adapter_rate=0.1"], ["adapter_rate=0.3"], ["adapter_rate=1"]],
+    "fused": [["adapter_rate=0.3"], ["adapter_rate=1"]],
     "fused-lora": [["adapter_rate=0.1"], ["adapter_rate=0.3"], ["adapter_rate=1"]],
-    "ffmu-adapted": [["share=0.2"], ["share=0.5"], ["share=1"]],
-    "fats": [["rate=0.05"]],
+    "ffmu-adapted": [["share=0.5"], ["share=1"]],
+    "fats": [["rate=0.05"], ["rate=0.1"]],
 }
 
 

@@ -93,6 +93,18 @@ def wait_for(what: Callable[[], object], process: subprocess.Popen[str] | None =
         time.sleep(0.1)
 
 
+def last_status(federation: RunningFederation) -> str:
+    """What the SuperLink says of the run that was submitted last."""
+    listed = subprocess.run(
+        [Path(sys.executable).parent / "flwr", "list", federation.connection, "--format", "json"],
+        env=federation.driver_env(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return str(json.loads(listed.stdout)["runs"][0]["status"])
+
+
 def rounds(run: Path) -> int:
     file = run / "rounds.jsonl"
     return len(file.read_text().splitlines()) if file.is_file() else 0
@@ -279,11 +291,5 @@ def test_a_command_that_fails_there_fails_here(
     )
     assert "foul: Within 1 s, nobody did not connect" in told
     assert not (tmp_path / "run").exists()
-    listed = subprocess.run(
-        [Path(sys.executable).parent / "flwr", "list", federation.connection, "--format", "json"],
-        env=federation.driver_env(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(listed.stdout)["runs"][0]["status"] == "finished:failed"
+    # The driver answers as soon as the outcome is there; the run ends when its process does.
+    wait_for(lambda: last_status(federation) == "finished:failed")

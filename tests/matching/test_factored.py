@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from foul.matching.convex import Problem
 from foul.matching.factored import solve_factored
-from foul.matching.solver import Problem, solve
+from foul.matching.solver import solve
 
 
 @pytest.mark.parametrize(("clients", "columns"), [(300, 100), (300, 400), (700, 60)])

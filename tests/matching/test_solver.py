@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from foul.matching.conic import solve_conic
+from foul.matching.convex import Problem, groups_of
 from foul.matching.simplex import project_simplices
-from foul.matching.solver import Problem, groups_of, solve
+from foul.matching.solver import solve
 
 
 def random_problem(

@@ -10,16 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from foul.matching.solver import (
-    Indices,
-    Matrix,
-    Point,
-    Problem,
-    Vector,
-    groups_of,
-    lowest,
-    solve,
-)
+from foul.matching.convex import Indices, Matrix, Point, Problem, Vector, groups_of, lowest
+from foul.matching.solver import solve
 
 
 def solve_factored(

@@ -14,8 +14,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from foul.matching.convex import INSIDE, Indices, Matrix, Point, Problem, Vector
 from foul.matching.problem import Flag, Matching, MatchingOptions
-from foul.matching.solver import INSIDE, Indices, Matrix, Point, Problem, Vector, solve
+from foul.matching.solver import solve
 
 _EPS = float(np.finfo(np.float64).eps)
 

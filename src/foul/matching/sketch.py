@@ -16,11 +16,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from foul.matching.convex import Indices, Matrix, Point, Vector
 from foul.matching.factored import solve_factored
 from foul.matching.gram import Deltas, blocks
 from foul.matching.match import match, match_products
 from foul.matching.problem import Matching, MatchingOptions
-from foul.matching.solver import Indices, Matrix, Point, Vector
 
 
 def sketch(deltas: Deltas, dimension: int, seed: int) -> Tensor:
