@@ -23,8 +23,8 @@ VERBS = {
         )
     },
     "predict": "export:predict",
-    "erase": "erase.app:app",
-    **{group: f"{group}:app" for group in ("federation", "flower", "data", "config")},
+    **{group: f"{group}.app:app" for group in ("erase", "federation")},
+    **{group: f"{group}:app" for group in ("flower", "data", "config")},
 }
 """Each verb's module in this package, and the command or group of commands in it."""
 

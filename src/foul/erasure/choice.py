@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from foul.erasure.plan import Offer, Planner, cheaper_together, forget_request, is_control
+from foul.erasure.records import WAITING, Job, Request
 from foul.erasure.requests import find_request
-from foul.erasure.state import WAITING, Job, Request, State
+from foul.erasure.state import State
 from foul.erasure.store import Store
 from foul.errors import UserError
 

@@ -1,6 +1,6 @@
 """Remove what an attempt made: nobody shall take its model for an accepted one."""
 
-from foul.erasure.state import Job
+from foul.erasure.records import Job
 from foul.runs.folder import RunFolder
 from foul.runs.results import read_results, write_results
 from foul.unlearning.saved import label_of

@@ -9,8 +9,9 @@ from safetensors import safe_open
 from foul.erasure.estimates import Estimate, Estimator, Network
 from foul.erasure.inventory import inventory
 from foul.erasure.policy import load_policy
+from foul.erasure.records import WAITING, Request
 from foul.erasure.requests import find_request, infos
-from foul.erasure.state import WAITING, Request, State
+from foul.erasure.state import State
 from foul.erasure.store import Store
 from foul.errors import UserError
 from foul.names import hint

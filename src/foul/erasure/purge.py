@@ -14,7 +14,8 @@ from foul.config.schema import Config
 from foul.deploy.purge import database_files, purge_database
 from foul.erasure.inventory import OURS, Item, inventory
 from foul.erasure.policy import Purge
-from foul.erasure.state import Job, State
+from foul.erasure.records import Job
+from foul.erasure.state import State
 from foul.erasure.store import Store
 from foul.erasure.traces import Trace, name_pattern, sample_windows, search
 from foul.errors import MachineError, UserError

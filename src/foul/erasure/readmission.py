@@ -1,7 +1,8 @@
 """An erased client may take part again, if somebody says why."""
 
 from foul.erasure.issuing import issue_missing
-from foul.erasure.state import Client, State
+from foul.erasure.records import Client
+from foul.erasure.state import State
 from foul.erasure.store import Store
 from foul.errors import UserError
 from foul.names import find, hint

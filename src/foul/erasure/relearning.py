@@ -6,7 +6,8 @@ from typing import Any
 from foul.config.schema import Config
 from foul.erasure.asking import federation_of
 from foul.erasure.fingerprint import fingerprint
-from foul.erasure.state import State, Version
+from foul.erasure.records import Version
+from foul.erasure.state import State
 from foul.erasure.store import Store
 from foul.erasure.summary import summarise
 from foul.errors import UserError

@@ -5,7 +5,8 @@ from datetime import date
 
 from foul.erasure.clock import months_later, today
 from foul.erasure.policy import load_policy
-from foul.erasure.state import WAITING, Client, Request, State
+from foul.erasure.records import WAITING, Client, Request
+from foul.erasure.state import State
 from foul.erasure.store import Store
 from foul.errors import UserError
 from foul.federation.messages import ClientInfo

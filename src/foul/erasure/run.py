@@ -7,9 +7,10 @@ from foul.erasure.choice import begin_job, choose_method
 from foul.erasure.issuing import issue_missing
 from foul.erasure.plan import Planner
 from foul.erasure.receipts import require_signing
+from foul.erasure.records import Job
 from foul.erasure.requests import find_request
 from foul.erasure.service import Service, give_up
-from foul.erasure.state import Job, State
+from foul.erasure.state import State
 from foul.erasure.store import Store
 from foul.federation.observer import Observer
 

@@ -18,7 +18,7 @@ from foul.erasure.evidence import judge, measure
 from foul.erasure.fingerprint import fingerprint
 from foul.erasure.issuing import issue
 from foul.erasure.policy import Accept, Purge
-from foul.erasure.state import Job, Request
+from foul.erasure.records import Job, Request
 from foul.erasure.store import Store
 from foul.erasure.summary import summarise
 from foul.errors import UserError

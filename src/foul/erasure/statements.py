@@ -13,7 +13,8 @@ from foul.erasure.receipts import (
     Purged,
     Statement,
 )
-from foul.erasure.state import Job, Request, State
+from foul.erasure.records import Job, Request
+from foul.erasure.state import State
 from foul.version import __version__
 
 _COSTS = (

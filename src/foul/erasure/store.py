@@ -17,9 +17,10 @@ from typing import Any
 
 from foul.erasure.basis import measured_basis
 from foul.erasure.fingerprint import fingerprint
+from foul.erasure.fold import fold
 from foul.erasure.ledger import Body, Entry, Ledger
 from foul.erasure.participation import participation
-from foul.erasure.state import State, fold
+from foul.erasure.state import State
 from foul.errors import UserError
 from foul.runs.atomic import not_written, remove_leftovers
 from foul.runs.folder import RunFolder

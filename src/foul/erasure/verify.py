@@ -10,8 +10,9 @@ from foul.erasure.fingerprint import fingerprint
 from foul.erasure.issuing import issue_missing
 from foul.erasure.policy import load_policy
 from foul.erasure.receipts import require_signing
+from foul.erasure.records import Request
 from foul.erasure.requests import find_request
-from foul.erasure.state import Request, State
+from foul.erasure.state import State
 from foul.erasure.statements import costs_of
 from foul.erasure.store import Store
 from foul.errors import UserError

@@ -2,7 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 from foul.erasure.dashboard.curves import job_picture, learning_picture
-from foul.erasure.state import Job
+from foul.erasure.records import Job
 
 JOB = Job(3, (1, 2), ("a",), "foul", (), 0, "2026-11-16T06:00:00Z", {})
 

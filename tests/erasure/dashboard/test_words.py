@@ -3,7 +3,7 @@ from datetime import date, timedelta
 import pytest
 
 from foul.erasure.dashboard.words import due_words, shortened, spans
-from foul.erasure.state import Request
+from foul.erasure.records import Request
 
 DUE = date(2026, 12, 1)
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from foul.cli.output import JSON_OPTION, print_json, print_table
 from foul.erasure.clock import today
-from foul.erasure.state import Request
+from foul.erasure.records import Request
 from foul.erasure.store import Store
 
 

@@ -7,7 +7,8 @@ from rich.text import Text
 
 from foul.cli.output import decimal, percent, print_table
 from foul.erasure.evidence import Figures
-from foul.erasure.state import Job, Request, State
+from foul.erasure.records import Job, Request
+from foul.erasure.state import State
 
 
 def show_job(state: State, job: Job, asked: Request) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from foul.erasure.state import Job, State
+from foul.erasure.records import Job
+from foul.erasure.state import State
 from foul.report.charts.files import to_svg
 from foul.report.charts.lines import Line, Panel, line_chart
 from foul.report.charts.style import COLOURS, Look

@@ -15,7 +15,8 @@ from foul.erasure.policy import load_policy
 from foul.erasure.receipts.chain import Chain
 from foul.erasure.receipts.keys import fingerprint, spaced
 from foul.erasure.receipts.page import cost_lines, moment, question, sentence, shown
-from foul.erasure.state import Request, State
+from foul.erasure.records import Request
+from foul.erasure.state import State
 from foul.evaluation.metrics import METRICS
 from foul.report.environment import page_environment
 from foul.report.units import duration, operations, size

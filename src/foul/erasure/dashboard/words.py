@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import date
 
-from foul.erasure.state import Request
+from foul.erasure.records import Request
 
 
 def due_words(request: Request, today: date) -> str:

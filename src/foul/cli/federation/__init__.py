@@ -1,0 +1,1 @@
+"""`foul federation`: one file per verb."""
