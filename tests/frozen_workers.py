@@ -9,7 +9,7 @@ from forget_cases import scope_of
 from foul.client.features import FeatureStore
 from foul.client.worker import Worker
 from foul.data import ClientData
-from foul.federation.messages import Request, Tensors
+from foul.federation.messages import Numbers, Request, Tensors, join_groups
 from foul.models import DisentangledNet
 
 
@@ -22,6 +22,7 @@ def settings(**values: object) -> dict[str, Any]:
         "scope": ["V", "head"],
         "loss": "cross_entropy",
         "session": "session",
+        "stepwise": False,
         "epochs": 1.0,
         "min_steps": 1,
         "rate": 0.05,
@@ -30,6 +31,11 @@ def settings(**values: object) -> dict[str, Any]:
         "seed": 0,
         **values,
     }
+
+
+def unlearning(client: str, number: int, scope: Tensors, asked: Numbers) -> Request:
+    """The task `unlearn` from this scope on."""
+    return Request(client, "unlearn", number, join_groups({"scope": scope}), asked)
 
 
 def split_scope(net: DisentangledNet, *parts: str) -> tuple[Tensors, Tensors]:

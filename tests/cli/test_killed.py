@@ -17,8 +17,8 @@ from foul.config.load import config_to_toml
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = 24
-PATIENCE = 60
+ROUNDS = 48
+PATIENCE = 300
 """Seconds to wait for anything; far more than it takes."""
 
 
@@ -96,7 +96,7 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def gone(pids: list[int], within: float = 5) -> bool:
+def gone(pids: list[int], within: float = PATIENCE) -> bool:
     deadline = time.monotonic() + within
     while any(map(running, pids)) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -56,16 +56,16 @@ def test_the_rest_of_the_frozen_tensors(tmp_path: Path) -> None:
     assert store.load_rest("other") is None
 
 
-def test_residuals_of_the_last_two_rounds_stay(tmp_path: Path) -> None:
+def test_what_the_last_two_rounds_kept_stays(tmp_path: Path) -> None:
     """A round that is done again needs that of the round before it."""
     store = FeatureStore(tmp_path)
     for number in (1, 2, 3, 3):
-        store.save_residual("ink-0", number, {"V.bias": torch.full((2,), float(number))})
-    assert store.load_residual("ink-0", 1) is None
+        store.keep("ink-0", "lost", number, {"V.bias": torch.full((2,), float(number))})
+    assert store.kept("ink-0", "lost", 1) is None
     for number in (2, 3):
-        loaded = store.load_residual("ink-0", number)
+        loaded = store.kept("ink-0", "lost", number)
         assert loaded is not None
         assert same_bits(loaded, {"V.bias": torch.full((2,), float(number))})
-    assert store.load_residual("ink-0", 4) is None
-    assert store.load_residual("ink-1", 3) is None
+    assert store.kept("ink-0", "lost", 4) is None
+    assert store.kept("ink-1", "lost", 3) is None
     assert not list(tmp_path.rglob("*.tmp"))

@@ -4,21 +4,21 @@ from typing import Any
 import pytest
 import torch
 from factories import MakeNet
-from frozen_workers import frozen_worker
+from frozen_workers import frozen_worker, settings
 
 from foul.client.compress import Precision, decode, encode
 from foul.client.worker import Worker
 from foul.data import ClientData, to_float
-from foul.federation.messages import Reply, Request, Tensors, join_groups
+from foul.federation.messages import Reply, Request, Tensors, added, join_groups
 from foul.models import DisentangledNet
 
 POINTS = [0.0, 0.3, 1.0, 4.0]
 
 
 def ask(worker: Worker, client: str, centre: Tensors, way: Tensors, **values: Any) -> Reply:
-    settings = {"frozen": "key", "points": POINTS, "samples": 99, **values}
+    asked = {"frozen": "key", "session": "session", "points": POINTS, "samples": 99, **values}
     tensors = join_groups({"centre": centre, "way": way})
-    return worker.perform(Request(client, "probe", 2, tensors, settings))
+    return worker.perform(Request(client, "probe", 2, tensors, asked))
 
 
 def direction(scope: Tensors) -> Tensors:
@@ -77,3 +77,19 @@ def test_what_is_missing_is_a_reply_that_says_so(
     first = next(iter(scope))
     lacking = {name: t for name, t in scope.items() if name != first}
     assert first in ask(worker, client.id, scope, lacking).error
+
+
+def test_without_a_centre_it_is_where_this_rounds_training_started(
+    net: DisentangledNet, make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    client = tiny_clients[0]
+    worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    way = direction(scope)
+    centre = encode({name: 0.1 * tensor for name, tensor in way.items()}, "int8")
+    assert "the start of round 2 is not here" in ask(worker, client.id, {}, way).error
+    sent = join_groups({"scope": scope, "centre": centre})
+    for number, held in ((2, settings(stepwise=True)), (3, settings())):
+        worker.perform(Request(client.id, "unlearn", number, sent, held))
+    expected = ask(worker, client.id, added(scope, decode(centre)), way)
+    assert ask(worker, client.id, {}, way).numbers == expected.numbers
+    assert expected.numbers != ask(worker, client.id, scope, way).numbers

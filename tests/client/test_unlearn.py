@@ -4,15 +4,15 @@ from pathlib import Path
 import pytest
 import torch
 from factories import MakeNet, same_bits
-from frozen_workers import frozen_worker, settings
+from frozen_workers import frozen_worker, settings, unlearning
 from torch import nn
 
-from foul.client.compress import decode
+from foul.client.compress import decode, encode
 from foul.client.features import FeatureStore
 from foul.client.worker import Worker
 from foul.data import ClientData, to_float
 from foul.data.batches import shuffled_batches
-from foul.federation.messages import Request, Tensors
+from foul.federation.messages import Request, Tensors, added, join_groups
 from foul.learning.losses import bounded_unlearning_loss, classification_loss
 from foul.models import DisentangledNet
 from foul.seeds import torch_generator
@@ -32,9 +32,7 @@ def test_the_delta_is_that_of_training_on_top_of_the_frozen_network(
 ) -> None:
     client = tiny_clients[0]
     worker, scope = frozen_worker(net, client, tmp_path, *parts, make_net=make_net)
-    reply = worker.perform(
-        Request(client.id, "unlearn", 4, scope, settings(loss=loss, scope=list(parts)))
-    )
+    reply = worker.perform(unlearning(client.id, 4, scope, settings(loss=loss, scope=list(parts))))
     assert reply.error == ""
     assert reply.tensors.keys() == scope.keys()
 
@@ -63,7 +61,7 @@ def test_scores_are_those_of_the_received_model(
 ) -> None:
     client = tiny_clients[0]
     worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
-    reply = worker.perform(Request(client.id, "unlearn", 1, scope, settings()))
+    reply = worker.perform(unlearning(client.id, 1, scope, settings()))
     for split in ("train", "validation"):
         samples = getattr(client, split)
         images, labels = samples.batch(torch.arange(len(samples)))
@@ -88,8 +86,8 @@ def test_fewer_bits_say_about_the_same(
 ) -> None:
     client = tiny_clients[0]
     worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
-    full = worker.perform(Request(client.id, "unlearn", 1, scope, settings()))
-    short = worker.perform(Request(client.id, "unlearn", 1, scope, settings(precision=precision)))
+    full = worker.perform(unlearning(client.id, 1, scope, settings()))
+    short = worker.perform(unlearning(client.id, 1, scope, settings(precision=precision)))
     assert short.bytes < 0.7 * full.bytes
     for name, delta in decode(short.tensors).items():
         limit = tolerance * full.tensors[name].abs().max() / (127 if precision == "int8" else 1)
@@ -101,10 +99,10 @@ def test_rounds_are_independent_of_what_the_live_network_did(
 ) -> None:
     client = tiny_clients[0]
     worker, scope = frozen_worker(net, client, tmp_path, "V", make_net=make_net)
-    asked = Request(client.id, "unlearn", 1, scope, settings(scope=["V"]))
+    asked = unlearning(client.id, 1, scope, settings(scope=["V"]))
     first = worker.perform(asked)
     worker.perform(Request(client.id, "evaluate", 0, {}, {"splits": ["test"]}))
-    worker.perform(Request(client.id, "unlearn", 2, scope, settings(scope=["V"], loss="bounded")))
+    worker.perform(unlearning(client.id, 2, scope, settings(scope=["V"], loss="bounded")))
     assert same_bits(worker.perform(asked).tensors, first.tensors)
 
 
@@ -126,7 +124,7 @@ def test_what_is_missing_is_a_reply_that_says_so(
 ) -> None:
     client = tiny_clients[0]
     worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
-    reply = worker.perform(Request(client.id, "unlearn", 1, scope, settings(**change)))
+    reply = worker.perform(unlearning(client.id, 1, scope, settings(**change)))
     assert message in reply.error
     assert reply.tensors == {}
 
@@ -141,18 +139,18 @@ def test_what_8_bits_lose_is_sent_in_the_next_rounds(
     true = {name: tensor.clone() for name, tensor in told.items()}
     plain = {name: tensor.clone() for name, tensor in told.items()}
     for number in range(1, 6):
-        full = worker.perform(Request(client.id, "unlearn", number, scope, settings()))
-        asked = Request(client.id, "unlearn", number, scope, settings(precision="int8"))
+        full = worker.perform(unlearning(client.id, number, scope, settings()))
+        asked = unlearning(client.id, number, scope, settings(precision="int8"))
         short = worker.perform(asked)
         # A round that is done again is answered as before, and counts once.
         assert same_bits(worker.perform(asked).tensors, short.tensors)
         alone = settings(precision="int8", session=f"only-{number}")
-        forgetful = worker.perform(Request(client.id, "unlearn", number, scope, alone))
+        forgetful = worker.perform(unlearning(client.id, number, scope, alone))
         for name in scope:
             true[name] += full.tensors[name].double()
             told[name] += decode(short.tensors)[name].double()
             plain[name] += decode(forgetful.tensors)[name].double()
-    lost = FeatureStore(tmp_path).load_residual(f"session-{client.id}", 5)
+    lost = FeatureStore(tmp_path).kept(f"session-{client.id}", "lost", 5)
     assert lost is not None
     missing = 0.0
     for name in scope:
@@ -171,7 +169,7 @@ def test_feedback_is_each_clients_and_each_sessions_own(
 
     def reply(of: Worker, client: str, number: int, session: str) -> Tensors:
         asked = settings(precision="int8", session=session)
-        return of.perform(Request(client, "unlearn", number, scope, asked)).tensors
+        return of.perform(unlearning(client, number, scope, asked)).tensors
 
     fresh = reply(worker, one.id, 2, "fresh")
     reply(second, other.id, 1, "a")
@@ -194,12 +192,74 @@ def test_at_least_so_many_steps(
     client = tiny_clients[0]
     worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
     asked = settings(epochs=0.5, min_steps=least)
-    reply = worker.perform(Request(client.id, "unlearn", 1, scope, asked))
+    reply = worker.perform(unlearning(client.id, 1, scope, asked))
     same = settings(epochs=steps / 4)
-    assert same_bits(
-        reply.tensors, worker.perform(Request(client.id, "unlearn", 1, scope, same)).tensors
-    )
+    assert same_bits(reply.tensors, worker.perform(unlearning(client.id, 1, scope, same)).tensors)
     fewer = settings(epochs=(steps - 1) / 4)
     assert not same_bits(
-        reply.tensors, worker.perform(Request(client.id, "unlearn", 1, scope, fewer)).tensors
+        reply.tensors, worker.perform(unlearning(client.id, 1, scope, fewer)).tensors
     )
+
+
+def move(scope: Tensors, seed: int) -> Tensors:
+    """A random move of every tensor, in 8 bits."""
+    generator = torch.Generator().manual_seed(seed)
+    wanted = {n: 0.05 * torch.randn(t.shape, generator=generator) for n, t in scope.items()}
+    return encode(wanted, "int8")
+
+
+def test_who_holds_the_scope_needs_only_the_step(
+    net: DisentangledNet, make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    """The deltas are those of a client that was sent the moved scope itself, round after round."""
+    client = tiny_clients[0]
+    worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    held = settings(stepwise=True)
+    worker.perform(unlearning(client.id, 1, scope, held))
+    for number in (2, 3):
+        step = move(scope, number)
+        asked = Request(client.id, "unlearn", number, join_groups({"step": step}), held)
+        scope = added(scope, decode(step))
+        expected = worker.perform(unlearning(client.id, number, scope, settings()))
+        # Asked twice, as after a resume, it moves once.
+        for _ in range(2):
+            reply = worker.perform(asked)
+            assert reply.error == ""
+            assert same_bits(reply.tensors, expected.tensors)
+            assert reply.numbers == expected.numbers
+
+
+def test_the_centre_is_where_training_starts_and_nothing_else(
+    net: DisentangledNet, make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    client = tiny_clients[0]
+    worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    held, centre, step = settings(stepwise=True), move(scope, 7), move(scope, 8)
+    sent = join_groups({"scope": scope, "centre": centre})
+    reply = worker.perform(Request(client.id, "unlearn", 1, sent, held))
+    start = added(scope, decode(centre))
+    expected = worker.perform(unlearning(client.id, 1, start, settings()))
+    assert same_bits(reply.tensors, expected.tensors)
+    # The next step leads on from the scope, not from the centre.
+    reply = worker.perform(Request(client.id, "unlearn", 2, join_groups({"step": step}), held))
+    moved = added(scope, decode(step))
+    expected = worker.perform(unlearning(client.id, 2, moved, settings()))
+    assert same_bits(reply.tensors, expected.tensors)
+
+
+@pytest.mark.parametrize(("first", "session"), [(1, "session"), (2, "another")])
+def test_a_step_from_nowhere_is_refused(
+    net: DisentangledNet,
+    make_net: MakeNet,
+    tiny_clients: tuple[ClientData, ...],
+    tmp_path: Path,
+    first: int,
+    session: str,
+) -> None:
+    """It was away in the round before, or that was another attempt."""
+    client = tiny_clients[0]
+    worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    worker.perform(unlearning(client.id, first, scope, settings(stepwise=True, session=session)))
+    sent = join_groups({"step": move(scope, 1)})
+    reply = worker.perform(Request(client.id, "unlearn", 3, sent, settings(stepwise=True)))
+    assert "the scope of round 2 is not here" in reply.error

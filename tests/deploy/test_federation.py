@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -261,12 +262,13 @@ def test_after_a_crash_up_starts_what_is_missing_and_down_leaves_nothing(
         found = json.loads(first.stdout)
         assert found["up"] is True
         numbers = {p["name"]: p["pid"] for p in found["processes"]}
-        assert json.loads(foul(*up).stdout)["processes"] == found["processes"]
+        again = json.loads(foul(*up).stdout)
+        assert {p["name"]: p["pid"] for p in again["processes"]} == numbers
         for pid in numbers.values():
             os.kill(pid, signal.SIGKILL)
-        again = foul(*up)
-        assert again.returncode == 0, again.stderr
-        after = json.loads(again.stdout)
+        restarted = foul(*up)
+        assert restarted.returncode == 0, restarted.stderr
+        after = json.loads(restarted.stdout)
         assert after["up"] is True
         assert not {p["pid"] for p in after["processes"]} & set(numbers.values())
         assert [n["status"] for n in after["nodes"]] == ["online"]
@@ -289,7 +291,7 @@ def test_what_does_not_start_is_told_with_its_log_and_stopped(short: Path, small
     replace(running.plan, processes=tuple(broken)).write(running.folder.plan)
     outcome = foul("federation", "up", "--dir", place, "--timeout", PATIENCE)
     assert outcome.returncode == 1
-    assert "worker-north-0 ended 2 times" in outcome.stderr
+    assert re.search(r"worker-north-0 ended \d+ times", outcome.stderr)
     assert "my data is gone" in outcome.stderr
     assert marked(str(place)) == []
 

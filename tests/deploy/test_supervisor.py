@@ -64,8 +64,8 @@ def test_a_killed_process_is_started_again_with_all_below_it_gone(
     federation = make(Process("a", CHILD), Process("b", SLEEP))
     wait_for(lambda: federation.log("a") == "child\n" and federation.pid("b"))
     mark = str(federation.folder.path)
+    wait_for(lambda: len(marked(mark)) == 4)
     before = set(marked(mark))
-    assert len(before) == 4
     old = federation.kill("a")
     wait_for(lambda: federation.pid("a") not in (0, old))
     wait_for(lambda: federation.log("a") == "child\nchild\n")
@@ -83,10 +83,10 @@ def test_a_killed_supervisor_is_replaced_by_one_that_takes_over(
     wait_for(lambda: federation.pid("a") and federation.pid("b"))
     kept, lost = federation.pid("a"), federation.pid("b")
     supervisor = federation.kill("supervisor")
-    gone([supervisor], 5)
+    assert gone([supervisor], 60)
     assert not federation.supervised
     federation.kill("b")
-    gone([lost], 5)
+    assert gone([lost], 60)
     supervise(federation)
     wait_for(lambda: federation.pid("b"))
     assert federation.pid("a") == kept
@@ -103,8 +103,8 @@ def test_a_second_supervisor_ends_at_once(make: Callable[..., RunningFederation]
 
 def test_stopping_works_without_a_supervisor(make: Callable[..., RunningFederation]) -> None:
     federation = make(Process("a", CHILD))
-    wait_for(lambda: federation.pid("a"))
-    gone([federation.kill("supervisor")], 5)
+    wait_for(lambda: federation.log("a") == "child\n")
+    assert gone([federation.kill("supervisor")], 60)
     assert marked(str(federation.folder.path))
     federation.stop()
     assert marked(str(federation.folder.path)) == []

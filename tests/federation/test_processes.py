@@ -205,7 +205,7 @@ def test_closing_ends_the_processes(make_engine: MakeEngine) -> None:
     workers = pids(engine)
     start = time.monotonic()
     engine.close()
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 10
     assert not any(running(pid) for pid in workers)
     assert pids(other)
     engine.close()

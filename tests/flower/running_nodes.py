@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -46,6 +47,12 @@ def fail(context: TaskContext) -> Outcome:
 MISBEHAVING = {**TASKS, "echo": echo, "hang": hang, "die": die, "fail": fail}
 
 
+def listens(path: Path) -> bool:
+    """Whether somebody takes calls there: the file is there a little earlier."""
+    with socket.socket(socket.AF_UNIX) as trial:
+        return trial.connect_ex(str(path)) == 0
+
+
 @contextmanager
 def running_node(client: ClientData) -> Iterator[Path]:
     """The socket of a node that serves this client."""
@@ -64,7 +71,7 @@ def running_node(client: ClientData) -> Iterator[Path]:
         process = multiprocessing.get_context("fork").Process(target=serve, args=(path,))
         process.start()
         try:
-            while not path.exists():
+            while not listens(path):
                 time.sleep(0.01)
                 assert process.is_alive()
             yield path

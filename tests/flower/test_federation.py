@@ -44,7 +44,7 @@ def federation(config: Config) -> Iterator[RunningFederation]:
     # Not below pytest's folder: a socket's path must be short.
     with (
         tempfile.TemporaryDirectory(prefix="foul-") as folder,
-        running_federation(config, Path(folder, "fed"), CLIENTS) as federation,
+        running_federation(config, Path(folder, "fed"), CLIENTS, patience=PATIENCE) as federation,
     ):
         yield federation
 
@@ -171,7 +171,7 @@ def test_four_learn_one_is_killed_another_is_erased_and_the_weights_are_those_of
     run, killed, erased = tmp_path / "run", "north-0", "east-1"
     federation.wait_online(CLIENTS, PATIENCE)
     command = start("learn", "small.toml", "engine=flower", "--out", "run")
-    wait_for(lambda: rounds(run) == 1, command)
+    wait_for(lambda: rounds(run) >= 1, command)
     federation.hold(f"supernode-{killed}")
     federation.kill(f"supernode-{killed}", signal.SIGKILL)
     assert f"left out {killed}" in ended(command)
@@ -213,7 +213,7 @@ def test_a_client_that_hangs_sends_garbage_or_dies_is_left_out_and_comes_back(
     try:
         assert worker.stdout is not None
         assert worker.stdout.readline() == "ready\n"
-        command = ["learning.rounds=5", "learning.patience=0", "flower.deadline=15"]
+        command = ["learning.rounds=5", "learning.patience=0", "flower.deadline=60"]
         ended(start("learn", "small.toml", "engine=flower", *command, "--out", "run"))
     finally:
         worker.kill()
@@ -227,7 +227,8 @@ def test_a_client_that_hangs_sends_garbage_or_dies_is_left_out_and_comes_back(
         faulty_node.DIES: [bad],
         5: [],
     }
-    assert "longer than 15 s" in records[faulty_node.HANGS][bad]
+    # The node's clock or the server's, whichever looks first.
+    assert re.search("longer than 60 s|no reply within", records[faulty_node.HANGS][bad])
     assert "has shape (3,)" in records[faulty_node.MISSHAPEN][bad]
     assert "garbage" in records[faulty_node.GARBAGE][bad]
     assert "exit code 7" in records[faulty_node.DIES][bad]
@@ -244,7 +245,7 @@ def test_caller_and_superlink_are_killed_and_nothing_is_lost(
     command = ["learn", "small.toml", "engine=flower", "--out", "run"]
     wait_for(lambda: all(federation.listens(client) for client in CLIENTS))
     first = start(*command)
-    wait_for(lambda: rounds(run) == 1, first)
+    wait_for(lambda: rounds(run) >= 1, first)
     first.kill()
     first.wait()
     federation.kill("superlink", signal.SIGKILL)
@@ -265,7 +266,7 @@ def test_a_killed_server_app_is_a_failed_command_that_can_be_resumed(
     run = tmp_path / "run"
     command = ["learn", "small.toml", "engine=flower", "--out", "run"]
     first = start(*command)
-    wait_for(lambda: rounds(run) == 1, first)
+    wait_for(lambda: rounds(run) >= 1, first)
     os.kill(server_app(federation), signal.SIGKILL)
     told = ended(first, 1).splitlines()[-1]
     assert re.match(r"foul: Flower run \d+ ended without an outcome \(finished:failed\)", told)

@@ -14,6 +14,7 @@ from flower.counting_door import counting_door
 from foul import RunFolder
 from foul.config.load import config_to_toml
 from foul.deploy.federation import running_federation
+from foul.deploy.processes import gone
 
 CLIENTS = ["east-0", "north-0"]
 SLACK = 1.05
@@ -34,12 +35,14 @@ def test_the_wire_carries_what_the_ledger_says_and_hardly_more(tmp_path: Path) -
     (tmp_path / "large.toml").write_text(config_to_toml(config))
     with (
         tempfile.TemporaryDirectory(prefix="foul-") as folder,
-        running_federation(config, Path(folder, "fed"), CLIENTS) as federation,
+        running_federation(config, Path(folder, "fed"), CLIENTS, patience=600) as federation,
     ):
         host, _, port = federation.plan.door.partition(":")
         own = next(p for p in federation.plan.processes if p.name == "supernode-north-0")
         federation.hold(own.name)
-        federation.kill(own.name, signal.SIGTERM)
+        old = federation.kill(own.name, signal.SIGTERM)
+        # It signs off on its way out; until then the SuperLink refuses a second one with its key.
+        assert gone([old], 60)
         with counting_door(host, int(port)) as counts:
             there = [
                 f"127.0.0.1:{counts.port}" if w == federation.plan.door else w for w in own.command

@@ -126,6 +126,10 @@ def browsing(program: str, profile: Path) -> Iterator[Browser]:
         yield browser
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
         os.close(reading)
         os.close(writing)

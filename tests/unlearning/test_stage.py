@@ -377,7 +377,7 @@ class Slow(Observer):
     """Takes a while after each round, which is nobody's cost."""
 
     def on_round(self, record: dict[str, Any]) -> None:
-        time.sleep(1)
+        time.sleep(2.5)
 
 
 def test_a_resumed_clock_goes_on_and_stands_still_between(
@@ -394,7 +394,7 @@ def test_a_resumed_clock_goes_on_and_stands_still_between(
         unlearn(run.path, "domain:east", "retrain", ["rounds=2"], StopAfter(1))
     result = unlearn(run.path, "domain:east", "retrain", ["rounds=2"], Slow())
     # Two rounds of 0.3 s and some work; neither the crash nor the waiting after rounds.
-    assert 0.6 < result["wall_seconds"] < 0.6 + result["seconds"] + 0.4
+    assert 0.6 < result["wall_seconds"] < 0.6 + result["seconds"] + 2
 
 
 def test_a_tracked_curve_has_angles_and_speeds(make_run: MakeRun) -> None:

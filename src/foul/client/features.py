@@ -69,19 +69,19 @@ class FeatureStore:
         file = self._rest(key)
         return load_file(file) if file.exists() else None
 
-    def save_residual(self, owner: str, round: int, tensors: Tensors) -> None:
-        """Keep what a round's compression lost; the round before stays, so that this one can be
+    def keep(self, owner: str, what: str, round: int, tensors: Tensors) -> None:
+        """Keep something between rounds; that of the round before stays, so that this one can be
         done again."""
-        save_atomically(self._residual(owner, round), tensors)
-        self._residual(owner, round - 2).unlink(missing_ok=True)
+        save_atomically(self._kept(owner, what, round), tensors)
+        self._kept(owner, what, round - 2).unlink(missing_ok=True)
 
-    def load_residual(self, owner: str, round: int) -> Tensors | None:
-        """What the compression of that round lost, or nothing."""
-        file = self._residual(owner, round)
+    def kept(self, owner: str, what: str, round: int) -> Tensors | None:
+        """What was kept in that round, or nothing."""
+        file = self._kept(owner, what, round)
         return load_file(file) if file.exists() else None
 
-    def _residual(self, owner: str, round: int) -> Path:
-        return self.root / "residuals" / f"{owner}-{round}.safetensors"
+    def _kept(self, owner: str, what: str, round: int) -> Path:
+        return self.root / "sessions" / f"{owner}-{what}-{round}.safetensors"
 
     def _rest(self, key: str) -> Path:
         return self.root / key / "rest.safetensors"

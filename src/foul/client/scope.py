@@ -7,12 +7,42 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from foul.client.compress import decode
 from foul.client.context import TaskContext
 from foul.client.evaluate import hits
 from foul.client.features import Features
 from foul.client.forward import EVALUATION_BATCH
 from foul.data.batches import ordered_batches
-from foul.federation.messages import Numbers, Tensors
+from foul.federation.messages import Numbers, Tensors, added, take_group
+
+GROUPS = ("scope", "step", "centre")
+"""What the server may send of the scope."""
+
+
+def owner_of(context: TaskContext) -> str:
+    """Under whose name a client keeps things between the rounds of one attempt to unlearn."""
+    return f"{context.settings['session']}-{context.data.id}"
+
+
+def received_scope(context: TaskContext) -> Tensors:
+    """Where to start from: `scope`, or the scope of the round before moved by `step`; and from
+    there by `centre`, if that was sent.
+
+    What a later message may build upon is kept: in 8 bits moves can travel, weights cannot.
+    """
+    sent = {group: decode(take_group(context.tensors, group)) for group in GROUPS}
+    scope = sent["scope"]
+    if not scope:
+        before = context.features.kept(owner_of(context), "scope", context.round - 1)
+        if before is None:
+            raise LookupError(f"the scope of round {context.round - 1} is not here")
+        scope = added(before, sent["step"])
+    start = added(scope, sent["centre"]) if sent["centre"] else scope
+    if context.settings["stepwise"]:
+        context.features.keep(owner_of(context), "scope", context.round, scope)
+        if sent["centre"]:
+            context.features.keep(owner_of(context), "start", context.round, start)
+    return start
 
 
 def load_scope(context: TaskContext, scope: Tensors) -> None:

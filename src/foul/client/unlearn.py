@@ -4,7 +4,13 @@ from torch import Tensor
 
 from foul.client.compress import decode, encode
 from foul.client.context import TaskContext
-from foul.client.scope import load_scope, scope_features, score_scope
+from foul.client.scope import (
+    load_scope,
+    owner_of,
+    received_scope,
+    scope_features,
+    score_scope,
+)
 from foul.config.schema import LearningConfig
 from foul.federation.messages import Numbers, Tensors
 from foul.learning.local import LocalTraining, Phase, Terms
@@ -24,7 +30,8 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
     learns what its last step did without another round of traffic.
     """
     settings = context.settings
-    load_scope(context, context.tensors)
+    received = received_scope(context)
+    load_scope(context, received)
     scores = {split: score_scope(context, split) for split in settings["splits"]}
     loss = LOSSES[settings["loss"]]
     config = LearningConfig.model_validate(settings["learning"])
@@ -42,11 +49,11 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
         fix_statistics=True,
         min_steps=settings["min_steps"],
     )
-    start = context.state(context.tensors)
+    start = context.state(received)
     (descended,) = (
         LocalTraining(context, config).run(phase, scope_features(context, "train").batch).values()
     )
-    end = context.state(context.tensors)
+    end = context.state(received)
     deltas = {name: end[name] - start[name] for name in start}
     numbers = {"samples": len(context.data.train), "scores": scores, "loss": descended}
     if settings["precision"] == "int8":
@@ -56,10 +63,10 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
 
 def _with_feedback(context: TaskContext, deltas: Tensors) -> Tensors:
     """8 bits, and what they lose is added to the next round's deltas (error feedback)."""
-    owner = f"{context.settings['session']}-{context.data.id}"
-    lost = context.features.load_residual(owner, context.round - 1)
+    store, owner = context.features, owner_of(context)
+    lost = store.kept(owner, "lost", context.round - 1)
     wanted = {name: delta + lost[name] if lost else delta for name, delta in deltas.items()}
     sent = encode(wanted, "int8")
     told = decode(sent)
-    context.features.save_residual(owner, context.round, {n: wanted[n] - told[n] for n in wanted})
+    store.keep(owner, "lost", context.round, {n: wanted[n] - told[n] for n in wanted})
     return sent

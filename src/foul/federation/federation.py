@@ -99,8 +99,10 @@ class Federation:
         stage: str,
         log: RoundLog,
         like: Tensors | None = None,
+        instead: Mapping[str, Tensors] | None = None,
     ) -> Iterator[Reply]:
-        """Usable replies, one at a time, in the order of the clients.
+        """Usable replies, one at a time, in the order of the clients; those named in `instead` are
+        sent other tensors.
 
         A client that is away, fails, or answers with tensors that are not finite, or have not the
         names and shapes of `like`, is named in `log.failures` and left out. Below the quorum,
@@ -108,7 +110,11 @@ class Federation:
         the round.
         """
         present = [client for client in clients if not self._away(client, round, task, log)]
-        requests = [Request(client.id, task, round, tensors, settings) for client in present]
+        sent = [(instead or {}).get(client.id, tensors) for client in present]
+        requests = [
+            Request(client.id, task, round, own, settings)
+            for client, own in zip(present, sent, strict=True)
+        ]
         for request, reply in zip(requests, self.engine.run(requests), strict=True):
             cost = Cost(request.bytes, reply.bytes, reply.flops, 0, reply.seconds)
             self.ledger.record(stage, cost)

@@ -74,6 +74,11 @@ def take_group(tensors: Tensors, group: str) -> Tensors:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 
+def added(one: Tensors, other: Tensors) -> Tensors:
+    """The sums of the tensors of equal names."""
+    return {name: tensor + other[name] for name, tensor in one.items()}
+
+
 def key_of(tensors: Tensors) -> str:
     """A hash of names and values."""
     digest = blake2b(digest_size=12)

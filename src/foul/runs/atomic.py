@@ -20,8 +20,13 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         _sync(temporary)
-        os.replace(temporary, path)
-        _sync(path.parent)
+        # Opened before: once the file is there, another process may remove the folder.
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.replace(temporary, path)
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -250,7 +250,7 @@ def _disk(folder: RunFolder, file: Path, state: MethodState, method: Method[Any]
         if key in state.numbers:
             places += (features / state.numbers[key]).glob("*")
     if "session" in state.numbers:
-        places += (features / "residuals").glob(f"{state.numbers['session']}-*")
+        places += (features / "sessions").glob(f"{state.numbers['session']}-*")
     if method.needs.stored_deltas:
         places += folder.deltas.glob("*")
     if method.needs.history:

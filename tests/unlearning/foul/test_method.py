@@ -9,6 +9,7 @@ from factories import MakeNet, changed_parts, same_bits
 from forget_cases import MakeCase, engine_of, gone, make_case, scope_of
 from foul_rounds import asked, close, foul, mean_of, of_role, rounds
 
+from foul.client.compress import decode
 from foul.config.schema import FederationConfig
 from foul.data import ClientData, to_float
 from foul.evaluation.accuracy import evaluate
@@ -17,6 +18,7 @@ from foul.federation.messages import (
     Reply,
     Request,
     Tensors,
+    added,
     key_of,
     payload_bytes,
     take_group,
@@ -50,7 +52,7 @@ def test_only_the_scope_changes_and_travels(
         assert state.tensors[name].equal(case.learned[name])
     expected = travelling(case, *scope).keys()
     for request, reply in engine_of(case).of_task("unlearn"):
-        assert request.tensors.keys() == reply.tensors.keys() == expected
+        assert take_group(request.tensors, "scope").keys() == reply.tensors.keys() == expected
 
 
 @pytest.mark.parametrize("norm", ["group", "batch"])
@@ -249,11 +251,70 @@ def test_the_ledger_is_what_crossed(case_for: MakeCase, precision: str) -> None:
     assert tasks == {"freeze", "learn", "evaluate", "unlearn", "probe"}
     numel = sum(t.numel() for t in travelling(case, "V", "head").values())
     width = {"float32": 4, "int8": 1}.get(precision, 2)
+    short = 4 * len(travelling(case, "V", "head")) + numel if precision == "int8" else numel * width
     for request, reply in engine_of(case).of_task("unlearn"):
-        # 8 bits are for deltas; the weights then go down in 16.
-        assert sum(t.nbytes for t in request.tensors.values()) == numel * max(2, width)
-        scales = 4 * len(request.tensors) if precision == "int8" else 0
-        assert sum(t.nbytes for t in reply.tensors.values()) == numel * width + scales
+        # 8 bits are for moves; weights need 16, and go down in the first round only.
+        first = request.round == 1 or precision != "int8"
+        scope, step, centre = (
+            sum(t.nbytes for t in take_group(request.tensors, group).values())
+            for group in ("scope", "step", "centre")
+        )
+        assert (scope, step) == ((numel * max(2, width), 0) if first else (0, short))
+        forgets = request.client in case.request.forget_ids
+        assert centre == (short if forgets and precision == "int8" else 0)
+        assert sum(t.nbytes for t in reply.tensors.values()) == short
+    for request, _ in engine_of(case).of_task("probe"):
+        # The centre is where forget clients started from: in 8 bits they hold it.
+        whole = 0 if precision == "int8" else numel * width
+        assert sum(t.nbytes for t in request.tensors.values()) == short + whole
+
+
+def test_with_8_bits_the_server_makes_the_steps_that_clients_make(case_for: MakeCase) -> None:
+    case = case_for()
+    state, _ = rounds(case, foul(rounds=3, precision="int8", **STEERED))
+    scope = {n: case.learned[n] for n in travelling(case, "V", "head")}
+    for number in (2, 3):
+        sent = [r.tensors for r, _ in engine_of(case).of_task("unlearn") if r.round == number]
+        steps = [decode(take_group(tensors, "step")) for tensors in sent]
+        assert all(same_bits(step, steps[0]) for step in steps)
+        scope = added(scope, steps[0])
+    scope = added(scope, decode(take_group(state.extra, "step")))
+    assert same_bits({n: state.tensors[n] for n in scope}, scope)
+    # Clients hold the same, but for the first round's rounding to 16 bits.
+    for owner in ("north-0", "east-0"):
+        store = engine_of(case)._worker._features
+        held = store.kept(f"{state.numbers['session']}-{owner}", "scope", 3)
+        assert held is not None
+        close(added(held, decode(take_group(state.extra, "step"))), scope, 2**-7)
+
+
+def test_weights_go_down_in_16_bits_if_asked(case_for: MakeCase) -> None:
+    case = case_for()
+    rounds(case, foul(rounds=2, precision="int8", downwards="scope", **STEERED))
+    for request, _ in engine_of(case).of_task("unlearn"):
+        assert {name.split(".")[0] for name in request.tensors} == {"scope"}
+        assert {tensor.dtype for tensor in request.tensors.values()} == {torch.bfloat16}
+    for request, _ in engine_of(case).of_task("probe"):
+        assert {name.split(".")[0] for name in request.tensors} == {"centre", "way"}
+
+
+def test_who_was_away_is_sent_the_scope_again(case_for: MakeCase) -> None:
+    """A retain and a forget client that miss the second of four rounds."""
+
+    def away(request: Request, reply: Reply) -> Reply:
+        late = request.client in ("north-0", "east-0")
+        if (late, request.task, request.round) == (True, "unlearn", 2):
+            return Reply(request.client, error="gone")
+        return reply
+
+    case = case_for(meddle=away)
+    _, records = rounds(case, foul(rounds=4, precision="int8", **STEERED))
+    assert [sorted(record["failures"]) for record in records] == [[], ["east-0", "north-0"], [], []]
+    for request, _ in engine_of(case).of_task("unlearn"):
+        again = request.client in ("north-0", "east-0") and request.round == 3
+        whole = "scope" if request.round == 1 or again else "step"
+        groups = {name.split(".")[0] for name in request.tensors} - {"centre"}
+        assert groups == {whole}, (request.client, request.round)
 
 
 def test_keys_tell_tensors_apart() -> None:
@@ -294,7 +355,11 @@ def test_forget_clients_start_from_where_the_retain_mean_leads(
     pairs = engine_of(case).of_task("unlearn")
     for number in (1, 2):
         sent = {
-            forget: [r.tensors for r, _ in of_role(case, pairs, forget) if r.round == number]
+            forget: [
+                take_group(r.tensors, "scope")
+                for r, _ in of_role(case, pairs, forget)
+                if r.round == number
+            ]
             for forget in (True, False)
         }
         scope = sent[False][0]

@@ -13,13 +13,21 @@ import numpy as np
 from foul.client.compress import Precision, decode, encode
 from foul.federation.federation import QuorumError, RoundLog
 from foul.federation.ledger import Cost
-from foul.federation.messages import ClientInfo, Numbers, Tensors, join_groups, key_of
+from foul.federation.messages import (
+    ClientInfo,
+    Numbers,
+    Tensors,
+    added,
+    join_groups,
+    key_of,
+    take_group,
+)
 from foul.matching import gram_matrix, match, weighted_sum
 from foul.models import DEPLOYED, part_of
 from foul.unlearning.foul.evidence import Evidence
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS, choose_radius, is_flat
-from foul.unlearning.foul.replies import Replies
+from foul.unlearning.foul.replies import Move, Replies
 from foul.unlearning.foul.standin import StandIn
 from foul.unlearning.foul.steering import Steering, unseen_domains
 from foul.unlearning.method import Case, Method, MethodState
@@ -88,11 +96,10 @@ class Foul(Method[FoulOptions]):
         replies, scope = Replies(number), self._scope(case, state)
         self._collect(case, state, replies, case.request.retain, scope, "cross_entropy")
         if self.options.matching and not self.options.departed:
-            start = scope
             if self.options.forget_from == "centre":
-                start = added(scope, self._centre(case, replies))
+                replies.centre = self._move(self._centre(replies))
             loss = self._forget_loss(state)
-            self._collect(case, state, replies, case.request.forget, start, loss)
+            self._collect(case, state, replies, case.request.forget, scope, loss)
         evidence = Evidence(replies.scores, case.request)
         losses = replies.mean_losses(case.request)
         steering = Steering(self.options, case, state, evidence, replies.log)
@@ -108,18 +115,22 @@ class Foul(Method[FoulOptions]):
         }
         if self.options.controlled:
             record |= steering.aim(number, self.name)
-        extra = state.extra
         reason = steering.spoiled()
         if reason:
             # The evidence is about the model this round started from: the one before is kept.
-            state.tensors |= state.extra
-            extra = {}
+            state.tensors |= take_group(state.extra, "before")
+            state.extra = {}
         else:
             update, told = self._update(case, state, replies)
             record |= told
-            extra = state.extra if self.options.controlled else scope
-            state.tensors |= added(scope, update)
-        state.round, state.extra = number, extra
+            step = self._move(update)
+            state.tensors |= added(scope, step.made)
+            if not self.options.controlled:
+                state.extra = join_groups({"before": scope})
+            if self.options.stepwise:
+                state.extra |= join_groups({"step": step.sent})
+                state.numbers["holding"] = sorted(replies.deltas)
+        state.round = number
         state.finished = reason or steering.finished()
         return record | {"seconds": time.perf_counter() - began, **replies.log.to_dict()}
 
@@ -185,15 +196,18 @@ class Foul(Method[FoulOptions]):
     ) -> None:
         forget = clients is case.request.forget
         log = RoundLog()
+        whole, step = self._messages(state, scope, replies.centre if forget else None)
+        holding = state.numbers.get("holding", ()) if step else ()
         for reply in case.federation.ask(
             "unlearn",
             clients,
-            encode(scope, self._downwards),
+            whole,
             self._settings(case, state, replies.number, loss, forget),
             round=replies.number,
             stage=self.name,
             log=log,
             like=encode(scope, self.options.precision),
+            instead=dict.fromkeys(holding, step),
         ):
             told = decode(reply.tensors)
             # In the scope's order: sums over coordinates must not depend on how tensors travelled.
@@ -202,6 +216,24 @@ class Foul(Method[FoulOptions]):
             replies.scores[reply.client] = reply.numbers["scores"]
             replies.losses[reply.client] = reply.numbers["loss"]
         replies.log.absorb(log)
+
+    def _messages(
+        self, state: MethodState, scope: Tensors, centre: Move | None
+    ) -> tuple[Tensors, Tensors]:
+        """The scope, and for those who hold that of the round before, the step from there; both
+        with the way to the centre, if there is one."""
+        if not self.options.stepwise:
+            start = added(scope, centre.made) if centre else scope
+            return join_groups({"scope": encode(start, self._downwards)}), {}
+        beside = {"centre": centre.sent} if centre else {}
+        whole = join_groups({"scope": encode(scope, self._downwards), **beside})
+        step = take_group(state.extra, "step")
+        return whole, join_groups({"step": step, **beside}) if step else {}
+
+    def _move(self, wanted: Tensors) -> Move:
+        """This move as it travels: the server makes the one that clients make."""
+        sent = encode(wanted, "int8") if self.options.stepwise else wanted
+        return Move(sent, decode(sent))
 
     @property
     def _downwards(self) -> Precision:
@@ -220,6 +252,7 @@ class Foul(Method[FoulOptions]):
         return {
             "frozen": state.numbers["frozen"],
             "session": state.numbers["session"],
+            "stepwise": options.stepwise,
             # How well training data is answered is asked of forget clients alone.
             "splits": ["train", "validation"] if forget else ["validation"],
             "scope": list(options.scope),
@@ -290,7 +323,9 @@ class Foul(Method[FoulOptions]):
         rate = self.options.server_rate
         if not self.options.controlled:
             return weighted_sum(rate * matching.weights, rows), told
-        middle = weighted_sum(rate * centre.weights, rows)
+        middle = (
+            replies.centre.made if replies.centre else weighted_sum(rate * centre.weights, rows)
+        )
         way = weighted_sum(rate * (matching.weights - centre.weights), rows)
         accuracies = self._probe(case, state, middle, way, replies)
         share, expected = choose_radius(POINTS, accuracies, state.numbers["aim"])
@@ -301,7 +336,7 @@ class Foul(Method[FoulOptions]):
         told |= {"radius": share * self.options.kappa, "tried": accuracies, "expected": expected}
         return {name: middle[name] + share * way[name] for name in middle}, told
 
-    def _centre(self, case: Case, replies: Replies) -> Tensors:
+    def _centre(self, replies: Replies) -> Tensors:
         """The step that the retain clients alone would make."""
         _, rows, shares = replies.sorted()
         options = replace(self.options.matching_options(), kappa=0.0)
@@ -317,15 +352,13 @@ class Foul(Method[FoulOptions]):
         self, case: Case, state: MethodState, middle: Tensors, way: Tensors, replies: Replies
     ) -> list[float]:
         """Forget accuracy at each point, as the forget clients tried it."""
-        centre = added({name: state.tensors[name] for name in middle}, middle)
-        tensors = join_groups(
-            {
-                "centre": encode(centre, self._downwards),
-                "way": encode(way, self.options.precision),
-            }
-        )
+        tensors = join_groups({"way": encode(way, self.options.precision)})
+        if not (self.options.stepwise and replies.centre):
+            centre = added({name: state.tensors[name] for name in middle}, middle)
+            tensors |= join_groups({"centre": encode(centre, self._downwards)})
         settings: Numbers = {
             "frozen": state.numbers["frozen"],
+            "session": state.numbers["session"],
             "points": list(POINTS),
             "samples": self.options.probe,
         }
@@ -343,8 +376,3 @@ class Foul(Method[FoulOptions]):
             samples += reply.numbers["samples"]
         replies.log.spent(log.costs)
         return [float(share) for share in correct / max(1, samples)]
-
-
-def added(one: Tensors, other: Tensors) -> Tensors:
-    """The sums of the tensors of equal names."""
-    return {name: tensor + other[name] for name, tensor in one.items()}

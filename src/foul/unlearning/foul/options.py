@@ -71,7 +71,10 @@ class FoulOptions(Section):
     momentum: float = Field(default=0.9, ge=0, lt=1)
     """Momentum of the local SGD."""
     precision: Precision = "int8"
-    """How deltas travel (int8 with error feedback). The scope itself goes down in 16 bits then."""
+    """How deltas travel (int8 with error feedback)."""
+    downwards: Literal["scope", "step"] = "step"
+    """What clients are sent where deltas have 8 bits: the scope in 16, or, after the first round,
+    the server's last step in 8. The server then takes the step that it sends."""
     control: bool = True
     """Choose the radius of each round so that forget accuracy lands on what a model that never saw
     the data would have: forget clients try some radii. Off: always kappa."""
@@ -122,6 +125,11 @@ class FoulOptions(Section):
         return self.rounds + self.extra * (unfit and not self.departed)
 
     @property
+    def stepwise(self) -> bool:
+        """Whether clients are sent steps. With more bits, a step is as long as the scope."""
+        return self.downwards == "step" and self.precision == "int8"
+
+    @property
     def controlled(self) -> bool:
         return self.control and self.matching and not self.departed
 
@@ -160,6 +168,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         rate=0.02,
         final_rate=1.0,
         precision="float32",
+        downwards="scope",
         control=False,
         delta=1.0,
         flat=0.0,

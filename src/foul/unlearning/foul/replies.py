@@ -1,9 +1,19 @@
 """What the clients of one of FOUL's rounds answered."""
 
+from dataclasses import dataclass
+
 from foul.federation.federation import RoundLog
 from foul.federation.messages import Numbers, Tensors
 from foul.unlearning.foul.steering import weighted_mean
 from foul.unlearning.request import ForgetRequest
+
+
+@dataclass(frozen=True)
+class Move:
+    """A move of the scope: as it travels, and as it arrives."""
+
+    sent: Tensors
+    made: Tensors
 
 
 class Replies:
@@ -15,6 +25,8 @@ class Replies:
         self.weights: dict[str, float] = {}
         self.scores: dict[str, Numbers] = {}
         self.losses: dict[str, float] = {}
+        self.centre: Move | None = None
+        """The step that the retain clients alone would make, if forget clients start behind it."""
         self.log = RoundLog()
 
     def mean_losses(self, request: ForgetRequest) -> dict[str, float]:
