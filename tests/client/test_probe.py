@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 import torch
 from factories import MakeNet
-from frozen_workers import frozen_worker, settings
+from frozen_workers import frozen_worker, settings, unlearning
 
 from foul.client.compress import Precision, decode, encode
 from foul.client.worker import Worker
 from foul.data import ClientData, to_float
-from foul.federation.messages import Reply, Request, Tensors, added, join_groups
+from foul.federation.messages import Reply, Request, Tensors, join_groups
 from foul.models import DisentangledNet
 
 POINTS = [0.0, 0.3, 1.0, 4.0]
@@ -85,11 +85,10 @@ def test_without_a_centre_it_is_where_this_rounds_training_started(
     client = tiny_clients[0]
     worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
     way = direction(scope)
-    centre = encode({name: 0.1 * tensor for name, tensor in way.items()}, "int8")
-    assert "the start of round 2 is not here" in ask(worker, client.id, {}, way).error
-    sent = join_groups({"scope": scope, "centre": centre})
-    for number, held in ((2, settings(stepwise=True)), (3, settings())):
-        worker.perform(Request(client.id, "unlearn", number, sent, held))
-    expected = ask(worker, client.id, added(scope, decode(centre)), way)
+    start = {name: tensor + 0.5 * way[name] for name, tensor in scope.items()}
+    assert "the scope of round 2 is not here" in ask(worker, client.id, {}, way).error
+    for number, begin in ((2, start), (3, scope)):
+        worker.perform(unlearning(client.id, number, begin, settings(stepwise=True)))
+    expected = ask(worker, client.id, start, way)
     assert ask(worker, client.id, {}, way).numbers == expected.numbers
     assert expected.numbers != ask(worker, client.id, scope, way).numbers

@@ -229,24 +229,6 @@ def test_who_holds_the_scope_needs_only_the_step(
             assert reply.numbers == expected.numbers
 
 
-def test_the_centre_is_where_training_starts_and_nothing_else(
-    net: DisentangledNet, make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
-) -> None:
-    client = tiny_clients[0]
-    worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
-    held, centre, step = settings(stepwise=True), move(scope, 7), move(scope, 8)
-    sent = join_groups({"scope": scope, "centre": centre})
-    reply = worker.perform(Request(client.id, "unlearn", 1, sent, held))
-    start = added(scope, decode(centre))
-    expected = worker.perform(unlearning(client.id, 1, start, settings()))
-    assert same_bits(reply.tensors, expected.tensors)
-    # The next step leads on from the scope, not from the centre.
-    reply = worker.perform(Request(client.id, "unlearn", 2, join_groups({"step": step}), held))
-    moved = added(scope, decode(step))
-    expected = worker.perform(unlearning(client.id, 2, moved, settings()))
-    assert same_bits(reply.tensors, expected.tensors)
-
-
 @pytest.mark.parametrize(("first", "session"), [(1, "session"), (2, "another")])
 def test_a_step_from_nowhere_is_refused(
     net: DisentangledNet,

@@ -4,21 +4,19 @@ import torch
 
 from foul.client.compress import decode
 from foul.client.context import TaskContext
-from foul.client.scope import count_hits, load_scope, owner_of, scope_features
+from foul.client.scope import count_hits, held_scope, load_scope, scope_features
 from foul.federation.messages import Numbers, Tensors, take_group
 
 
 def probe(context: TaskContext) -> tuple[Tensors, Numbers]:
     """Correct answers at `centre + point * way` for each of the named points.
 
-    Where no centre is sent, it is where this round's training started. At most `samples` training
-    samples are asked, spread evenly over all of them.
+    Without a centre, it is the scope that this round's training started from. At most `samples`
+    training samples are asked, spread evenly over all of them.
     """
     centre = decode(take_group(context.tensors, "centre"))
     if not centre:
-        centre = context.features.kept(owner_of(context), "start", context.round) or {}
-    if not centre:
-        raise LookupError(f"the start of round {context.round} is not here")
+        centre = held_scope(context, context.round)
     way = decode(take_group(context.tensors, "way"))
     features = scope_features(context, "train")
     count = min(len(features), int(context.settings["samples"]))

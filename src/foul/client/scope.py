@@ -15,9 +15,6 @@ from foul.client.forward import EVALUATION_BATCH
 from foul.data.batches import ordered_batches
 from foul.federation.messages import Numbers, Tensors, added, take_group
 
-GROUPS = ("scope", "step", "centre")
-"""What the server may send of the scope."""
-
 
 def owner_of(context: TaskContext) -> str:
     """Under whose name a client keeps things between the rounds of one attempt to unlearn."""
@@ -25,24 +22,26 @@ def owner_of(context: TaskContext) -> str:
 
 
 def received_scope(context: TaskContext) -> Tensors:
-    """Where to start from: `scope`, or the scope of the round before moved by `step`; and from
-    there by `centre`, if that was sent.
+    """`scope` as it was sent, or that of the round before moved by `step`.
 
-    What a later message may build upon is kept: in 8 bits moves can travel, weights cannot.
+    It is kept if the next message may build upon it: in 8 bits steps can travel, weights cannot.
     """
-    sent = {group: decode(take_group(context.tensors, group)) for group in GROUPS}
-    scope = sent["scope"]
+    scope = decode(take_group(context.tensors, "scope"))
     if not scope:
-        before = context.features.kept(owner_of(context), "scope", context.round - 1)
-        if before is None:
-            raise LookupError(f"the scope of round {context.round - 1} is not here")
-        scope = added(before, sent["step"])
-    start = added(scope, sent["centre"]) if sent["centre"] else scope
+        scope = added(
+            held_scope(context, context.round - 1), decode(take_group(context.tensors, "step"))
+        )
     if context.settings["stepwise"]:
         context.features.keep(owner_of(context), "scope", context.round, scope)
-        if sent["centre"]:
-            context.features.keep(owner_of(context), "start", context.round, start)
-    return start
+    return scope
+
+
+def held_scope(context: TaskContext, round: int) -> Tensors:
+    """The scope that was received in this round."""
+    held = context.features.kept(owner_of(context), "scope", round)
+    if held is None:
+        raise LookupError(f"the scope of round {round} is not here")
+    return held
 
 
 def load_scope(context: TaskContext, scope: Tensors) -> None:

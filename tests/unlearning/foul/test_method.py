@@ -255,13 +255,11 @@ def test_the_ledger_is_what_crossed(case_for: MakeCase, precision: str) -> None:
     for request, reply in engine_of(case).of_task("unlearn"):
         # 8 bits are for moves; weights need 16, and go down in the first round only.
         first = request.round == 1 or precision != "int8"
-        scope, step, centre = (
+        scope, step = (
             sum(t.nbytes for t in take_group(request.tensors, group).values())
-            for group in ("scope", "step", "centre")
+            for group in ("scope", "step")
         )
         assert (scope, step) == ((numel * max(2, width), 0) if first else (0, short))
-        forgets = request.client in case.request.forget_ids
-        assert centre == (short if forgets and precision == "int8" else 0)
         assert sum(t.nbytes for t in reply.tensors.values()) == short
     for request, _ in engine_of(case).of_task("probe"):
         # The centre is where forget clients started from: in 8 bits they hold it.
@@ -274,18 +272,44 @@ def test_with_8_bits_the_server_makes_the_steps_that_clients_make(case_for: Make
     state, _ = rounds(case, foul(rounds=3, precision="int8", **STEERED))
     scope = {n: case.learned[n] for n in travelling(case, "V", "head")}
     for number in (2, 3):
-        sent = [r.tensors for r, _ in engine_of(case).of_task("unlearn") if r.round == number]
-        steps = [decode(take_group(tensors, "step")) for tensors in sent]
+        pairs = [p for p in engine_of(case).of_task("unlearn") if p[0].round == number]
+        steps = [
+            decode(take_group(request.tensors, "step"))
+            for request, _ in of_role(case, pairs, forget=False)
+        ]
         assert all(same_bits(step, steps[0]) for step in steps)
         scope = added(scope, steps[0])
+    # Clients hold the same, but for the first round's rounding to 16 bits; forget clients hold
+    # what the server counts with, to the bit.
+    store = engine_of(case)._worker._features
+    held = {
+        client: store.kept(f"{state.numbers['session']}-{client}", "scope", 3) or {}
+        for client in ("north-0", "east-0")
+    }
+    close(held["north-0"], scope, 2**-7)
+    assert same_bits(held["east-0"], take_group(state.extra, "start"))
     scope = added(scope, decode(take_group(state.extra, "step")))
     assert same_bits({n: state.tensors[n] for n in scope}, scope)
-    # Clients hold the same, but for the first round's rounding to 16 bits.
-    for owner in ("north-0", "east-0"):
-        store = engine_of(case)._worker._features
-        held = store.kept(f"{state.numbers['session']}-{owner}", "scope", 3)
-        assert held is not None
-        close(added(held, decode(take_group(state.extra, "step"))), scope, 2**-7)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_with_8_bits_forget_clients_start_where_the_retain_mean_leads(
+    case_for: MakeCase, number: int
+) -> None:
+    case = case_for()
+    state, _ = rounds(case, foul(rounds=number, precision="int8", normalise="none", **STEERED))
+    pairs = [p for p in engine_of(case).of_task("unlearn") if p[0].round == number]
+    replies = [reply for _, reply in of_role(case, pairs, forget=False)]
+    samples = sum(reply.numbers["samples"] for reply in replies)
+    shares = [(r.numbers["samples"] / samples, decode(r.tensors)) for r in replies]
+    last = decode(take_group(state.extra, "step"))
+    start = take_group(state.extra, "start")
+    for name, tensor in start.items():
+        began = state.tensors[name] - last[name]
+        mean = torch.stack([share * delta[name] for share, delta in shares]).sum(0)
+        # But for a step's 8 bits, or a weight's 16 in the first round.
+        torch.testing.assert_close(tensor, began + mean, rtol=2**-8, atol=1e-3)
+        assert (tensor - began).abs().max() > 0
 
 
 def test_weights_go_down_in_16_bits_if_asked(case_for: MakeCase) -> None:
@@ -313,7 +337,7 @@ def test_who_was_away_is_sent_the_scope_again(case_for: MakeCase) -> None:
     for request, _ in engine_of(case).of_task("unlearn"):
         again = request.client in ("north-0", "east-0") and request.round == 3
         whole = "scope" if request.round == 1 or again else "step"
-        groups = {name.split(".")[0] for name in request.tensors} - {"centre"}
+        groups = {name.split(".")[0] for name in request.tensors}
         assert groups == {whole}, (request.client, request.round)
 
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from foul.client.compress import Precision, decode, encode
+from foul.client.compress import decode, encode
 from foul.federation.federation import QuorumError, RoundLog
 from foul.federation.ledger import Cost
 from foul.federation.messages import (
@@ -25,9 +25,10 @@ from foul.federation.messages import (
 from foul.matching import gram_matrix, match, weighted_sum
 from foul.models import DEPLOYED, part_of
 from foul.unlearning.foul.evidence import Evidence
+from foul.unlearning.foul.messages import Message, message, message_from
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS, choose_radius, is_flat
-from foul.unlearning.foul.replies import Move, Replies
+from foul.unlearning.foul.replies import Replies
 from foul.unlearning.foul.standin import StandIn
 from foul.unlearning.foul.steering import Steering, unseen_domains
 from foul.unlearning.method import Case, Method, MethodState
@@ -94,12 +95,15 @@ class Foul(Method[FoulOptions]):
         began, number = time.perf_counter(), state.round + 1
         self._freeze(case, state, number)
         replies, scope = Replies(number), self._scope(case, state)
-        self._collect(case, state, replies, case.request.retain, scope, "cross_entropy")
+        sent = message(self.options, scope, take_group(state.extra, "step"))
+        self._collect(case, state, replies, case.request.retain, sent, "cross_entropy")
         if self.options.matching and not self.options.departed:
             if self.options.forget_from == "centre":
-                replies.centre = self._move(self._centre(replies))
+                start = added(scope, self._centre(replies))
+                sent = message_from(self.options, take_group(state.extra, "start"), start)
+                replies.start = sent.scope
             loss = self._forget_loss(state)
-            self._collect(case, state, replies, case.request.forget, scope, loss)
+            self._collect(case, state, replies, case.request.forget, sent, loss)
         evidence = Evidence(replies.scores, case.request)
         losses = replies.mean_losses(case.request)
         steering = Steering(self.options, case, state, evidence, replies.log)
@@ -123,13 +127,15 @@ class Foul(Method[FoulOptions]):
         else:
             update, told = self._update(case, state, replies)
             record |= told
-            step = self._move(update)
-            state.tensors |= added(scope, step.made)
             if not self.options.controlled:
                 state.extra = join_groups({"before": scope})
             if self.options.stepwise:
-                state.extra |= join_groups({"step": step.sent})
+                # The step that clients will make is the one to make here.
+                step = encode(update, "int8")
+                update = decode(step)
+                state.extra |= join_groups({"step": step, "start": replies.start})
                 state.numbers["holding"] = sorted(replies.deltas)
+            state.tensors |= added(scope, update)
         state.round = number
         state.finished = reason or steering.finished()
         return record | {"seconds": time.perf_counter() - began, **replies.log.to_dict()}
@@ -152,7 +158,7 @@ class Foul(Method[FoulOptions]):
             self._ask_freeze(case, asked, {}, settings, number)
         missing = [client for client in asked if client.id not in self._ready]
         if missing:
-            frozen = encode(self._frozen(case, state), self._frozen_precision)
+            frozen = encode(self._frozen(case, state), self.options.frozen_precision)
             self._ask_freeze(case, missing, frozen, settings, number)
 
     def _ask_freeze(
@@ -191,59 +197,30 @@ class Foul(Method[FoulOptions]):
         state: MethodState,
         replies: Replies,
         clients: Sequence[ClientInfo],
-        scope: Tensors,
+        sent: Message,
         loss: str,
     ) -> None:
         forget = clients is case.request.forget
         log = RoundLog()
-        whole, step = self._messages(state, scope, replies.centre if forget else None)
-        holding = state.numbers.get("holding", ()) if step else ()
+        holding = state.numbers.get("holding", ()) if sent.step else ()
         for reply in case.federation.ask(
             "unlearn",
             clients,
-            whole,
+            sent.whole,
             self._settings(case, state, replies.number, loss, forget),
             round=replies.number,
             stage=self.name,
             log=log,
-            like=encode(scope, self.options.precision),
-            instead=dict.fromkeys(holding, step),
+            like=encode(sent.scope, self.options.precision),
+            instead=dict.fromkeys(holding, sent.step),
         ):
             told = decode(reply.tensors)
             # In the scope's order: sums over coordinates must not depend on how tensors travelled.
-            replies.deltas[reply.client] = {name: told[name] for name in scope}
+            replies.deltas[reply.client] = {name: told[name] for name in sent.scope}
             replies.weights[reply.client] = reply.numbers["samples"]
             replies.scores[reply.client] = reply.numbers["scores"]
             replies.losses[reply.client] = reply.numbers["loss"]
         replies.log.absorb(log)
-
-    def _messages(
-        self, state: MethodState, scope: Tensors, centre: Move | None
-    ) -> tuple[Tensors, Tensors]:
-        """The scope, and for those who hold that of the round before, the step from there; both
-        with the way to the centre, if there is one."""
-        if not self.options.stepwise:
-            start = added(scope, centre.made) if centre else scope
-            return join_groups({"scope": encode(start, self._downwards)}), {}
-        beside = {"centre": centre.sent} if centre else {}
-        whole = join_groups({"scope": encode(scope, self._downwards), **beside})
-        step = take_group(state.extra, "step")
-        return whole, join_groups({"step": step, **beside}) if step else {}
-
-    def _move(self, wanted: Tensors) -> Move:
-        """This move as it travels: the server makes the one that clients make."""
-        sent = encode(wanted, "int8") if self.options.stepwise else wanted
-        return Move(sent, decode(sent))
-
-    @property
-    def _downwards(self) -> Precision:
-        """8 bits are enough for deltas, not for weights."""
-        return "bfloat16" if self.options.precision == "int8" else self.options.precision
-
-    @property
-    def _frozen_precision(self) -> Precision:
-        """Frozen weights keep more digits than weights that change."""
-        return "float32" if self.options.precision == "float32" else "float16"
 
     def _settings(
         self, case: Case, state: MethodState, number: int, loss: str, forget: bool
@@ -323,9 +300,9 @@ class Foul(Method[FoulOptions]):
         rate = self.options.server_rate
         if not self.options.controlled:
             return weighted_sum(rate * matching.weights, rows), told
-        middle = (
-            replies.centre.made if replies.centre else weighted_sum(rate * centre.weights, rows)
-        )
+        middle = weighted_sum(rate * centre.weights, rows)
+        if replies.start:
+            middle = {name: start - state.tensors[name] for name, start in replies.start.items()}
         way = weighted_sum(rate * (matching.weights - centre.weights), rows)
         accuracies = self._probe(case, state, middle, way, replies)
         share, expected = choose_radius(POINTS, accuracies, state.numbers["aim"])
@@ -353,9 +330,9 @@ class Foul(Method[FoulOptions]):
     ) -> list[float]:
         """Forget accuracy at each point, as the forget clients tried it."""
         tensors = join_groups({"way": encode(way, self.options.precision)})
-        if not (self.options.stepwise and replies.centre):
+        if not (self.options.stepwise and replies.start):
             centre = added({name: state.tensors[name] for name in middle}, middle)
-            tensors |= join_groups({"centre": encode(centre, self._downwards)})
+            tensors |= join_groups({"centre": encode(centre, self.options.weights_precision)})
         settings: Numbers = {
             "frozen": state.numbers["frozen"],
             "session": state.numbers["session"],

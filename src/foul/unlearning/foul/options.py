@@ -130,6 +130,16 @@ class FoulOptions(Section):
         return self.downwards == "step" and self.precision == "int8"
 
     @property
+    def weights_precision(self) -> Precision:
+        """8 bits are enough for deltas, not for weights."""
+        return "bfloat16" if self.precision == "int8" else self.precision
+
+    @property
+    def frozen_precision(self) -> Precision:
+        """Frozen weights keep more digits than weights that change."""
+        return "float32" if self.precision == "float32" else "float16"
+
+    @property
     def controlled(self) -> bool:
         return self.control and self.matching and not self.departed
 

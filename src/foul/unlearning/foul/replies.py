@@ -1,19 +1,9 @@
 """What the clients of one of FOUL's rounds answered."""
 
-from dataclasses import dataclass
-
 from foul.federation.federation import RoundLog
 from foul.federation.messages import Numbers, Tensors
 from foul.unlearning.foul.steering import weighted_mean
 from foul.unlearning.request import ForgetRequest
-
-
-@dataclass(frozen=True)
-class Move:
-    """A move of the scope: as it travels, and as it arrives."""
-
-    sent: Tensors
-    made: Tensors
 
 
 class Replies:
@@ -25,8 +15,9 @@ class Replies:
         self.weights: dict[str, float] = {}
         self.scores: dict[str, Numbers] = {}
         self.losses: dict[str, float] = {}
-        self.centre: Move | None = None
-        """The step that the retain clients alone would make, if forget clients start behind it."""
+        self.start: Tensors = {}
+        """Where forget clients start, if that is the centre: where the retain clients alone would
+        lead."""
         self.log = RoundLog()
 
     def mean_losses(self, request: ForgetRequest) -> dict[str, float]:
