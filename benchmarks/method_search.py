@@ -22,6 +22,7 @@ from foul.cli.output import print_table
 from foul.evaluation.accuracy import evaluate
 from foul.experiments.store import ResultStore, key_of_request
 from foul.federation.build import Setting, opened
+from foul.federation.federation import QuorumError
 from foul.runs.folder import RunFolder
 from foul.unlearning.request import ForgetRequest
 from foul.unlearning.saved import label_of
@@ -79,7 +80,7 @@ def main() -> None:
         print(json.dumps({"retrain": reference, "tried": table}, indent=2))
         return
     columns = ["method", "options", "forget", "retain", "off by"]
-    rows = [[_shown(row[column]) for column in columns] for row in table]
+    rows = [[_shown(row.get(column, "failed")) for column in columns] for row in table]
     shown = f"{reference['forget']:.1f} / {reference['retain']:.1f}"
     print_table(f"Validation accuracy, %; Retrain {shown}", columns, rows)
 
@@ -100,11 +101,19 @@ def _tried(
     key = key_of_request(run.config(), forget, method, texts)
     known = store.get(key)
     if known is None:
-        unlearn(run.path, forget, method, texts, setting=setting)
-        known = store.put(key, _validation(run, setting, forget, method))
+        try:
+            unlearn(run.path, forget, method, texts, setting=setting)
+            figures: dict[str, Any] = _validation(run, setting, forget, method)
+        except QuorumError as error:
+            # Clients' updates are refused when they are not finite: that setting diverges.
+            figures = {"failed": str(error)}
+        known = store.put(key, figures)
+    tried = {"method": method, "options": " ".join(texts), **known}
+    if "failed" in known:
+        return tried
     lost = abs(known["forget"] - reference["forget"])
     lost += max(0.0, reference["retain"] - known["retain"])
-    return {"method": method, "options": " ".join(texts), **known, "off by": lost}
+    return {**tried, "off by": lost}
 
 
 def _validation(run: RunFolder, setting: Setting, forget: str, method: str) -> dict[str, float]:

@@ -561,8 +561,10 @@ def test_without_anyone_to_try_radii_there_is_an_error_and_no_step(case_for: Mak
     assert same_bits(state.tensors, case.learned)
 
 
-@pytest.mark.parametrize("extra", [0, 2])
-def test_further_rounds_while_retain_clients_lose_too_much(case_for: MakeCase, extra: int) -> None:
+@pytest.mark.parametrize(("extra", "margin", "spent"), [(0, 0.01, 0), (2, 0.01, 2), (2, 1.0, 0)])
+def test_further_rounds_while_retain_clients_lose_too_much(
+    case_for: MakeCase, extra: int, margin: float, spent: int
+) -> None:
     def worse(request: Request, reply: Reply) -> Reply:
         if request.task != "unlearn" or request.round == 1:
             return reply
@@ -570,11 +572,11 @@ def test_further_rounds_while_retain_clients_lose_too_much(case_for: MakeCase, e
         scores = {**reply.numbers["scores"], "validation": score}
         return replace(reply, numbers={**reply.numbers, "scores": scores})
 
-    options = {"rounds": 2, "extra": extra, "delta": 0.01, "target": 0.1}
+    options = {"rounds": 2, "extra": extra, "margin": margin, "delta": 0.01, "target": 0.1}
     state, records = rounds(case_for(meddle=worse), foul(**(STEERED | options)))
     assert records[0]["retain_validation"] > 0.01
-    assert state.round == len(records) == 2 + extra
-    assert state.finished.startswith(f"the limit of {2 + extra} rounds; forget accuracy ")
+    assert state.round == len(records) == 2 + spent
+    assert state.finished.startswith(f"the limit of {2 + spent} rounds; forget accuracy ")
     assert state.finished.endswith(f"retain clients lost {records[0]['retain_validation']:.3f}")
 
 

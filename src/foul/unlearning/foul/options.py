@@ -16,7 +16,9 @@ class FoulOptions(Section):
     """Planned rounds; local rates fall over them."""
     extra: int = Field(default=3, ge=0)
     """Further rounds while retain validation accuracy is below the learned model's by more than
-    `delta`; planned from the beginning if the retain clients' training data is not fitted."""
+    `margin`; planned from the beginning if the retain clients' training data is not fitted."""
+    margin: float = Field(default=0.002, ge=0)
+    """Loss of retain validation accuracy that further rounds are not spent on."""
     scope: tuple[Literal["V", "head"], ...] = Field(default=("V", "head"), min_length=1)
     """The parts that travel and change."""
     matching: bool = True
