@@ -27,7 +27,7 @@ class FatsOptions(Section):
     """Local steps of a drawn client, each on a batch of its own (E)."""
     batch_size: int = Field(default=32, ge=2)
     """Samples per local step (b)."""
-    rate: float = Field(default=0.05, gt=0)
+    rate: float = Field(default=0.1, gt=0)
     """Local learning rate."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
     """Momentum of the local SGD, fresh in every round."""

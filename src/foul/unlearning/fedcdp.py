@@ -36,7 +36,7 @@ class FedCdpOptions(TrainingOptions):
     cap: float = Field(default=0.5, gt=0, lt=1)
     """Largest share of one layer's channels that is cut: scores sum to one in each layer, so a
     common threshold alone would empty the narrow ones."""
-    recovery_rounds: int = Field(default=5, ge=0)
+    recovery_rounds: int = Field(default=10, ge=0)
     """Rounds of fine-tuning over the retain clients."""
     rate: float = Field(default=0.05, gt=0)
     """Local learning rate of fine-tuning."""

@@ -68,6 +68,8 @@ class SparseOptions(FusedOptions):
 class LowRankOptions(FusedOptions):
     """How FUSED unlearns with low-rank adapters."""
 
+    adapter_rate: float = Field(default=0.3, gt=0)
+    """Local learning rate of the adapters; from 1 on they diverge on PACS."""
     rank: int = Field(default=4, ge=1)
     """Rank r of each adapter. The authors have 16 on layers of 512 channels, which is 2 to 3 % of
     the model in each direction, as 4 is for our small one."""

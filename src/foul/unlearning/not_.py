@@ -20,9 +20,9 @@ class NotOptions(Section):
     layers: tuple[str, ...] = ("E.conv1",)
     """Layers whose parameters are negated; the paper negates the first one. Normalisation layers
     behind them must not be: the two signs would cancel."""
-    rounds: int = Field(default=5, ge=1)
+    rounds: int = Field(default=10, ge=1)
     """Rounds of fine-tuning over the retain clients."""
-    rate: float = Field(default=0.5, gt=0)
+    rate: float = Field(default=1.0, gt=0)
     """Local rates as a share of those of the learning stage."""
 
 
