@@ -217,18 +217,25 @@ class Estimator:
             for client in asked
         )
         held = sum(client.samples["validation"] for client in asked)
-        down += rounds * len(asked) * wide * scope
+        # Weights in the first round, and steps in the others, if they are shorter.
+        later = narrow if options.stepwise else wide
+        down += len(asked) * (wide + (rounds - 1) * later) * scope
         up = rounds * len(asked) * narrow * scope
         flops += int(rounds * (TRAINING * steps + held) * network.scope_flops)
         if not departed:
             tried = sum(min(options.probe, _train(client)) for client in request.forget)
             own = sum(_train(client) for client in request.forget)
-            down += rounds * len(request.forget) * (wide + narrow) * scope
+            centre = 0 if options.stepwise and options.forget_from == "centre" else wide
+            down += rounds * len(request.forget) * (centre + narrow) * scope
             flops += int(rounds * (len(POINTS) * tried + own) * network.scope_flops)
         cost = Cost(down, up, flops, 0, flops / self._speed)
         if _whole_domains(request) and options.controlled:
             cost += self._stand_in(method, rounds)
-        return self._told(rounds, cost, 4 * seen * network.features, 3.0)
+        kept = 4 * seen * network.features
+        if options.precision == "int8":
+            # Of the last two rounds: what 8 bits lost, and the scope that the next step leaves.
+            kept += len(asked) * 2 * 4 * scope * (2 if options.stepwise else 1)
+        return self._told(rounds, cost, kept, 3.0)
 
     def _stand_in(self, method: Foul, rounds: int) -> Cost:
         """A small network that the retain clients learn, to know where to stop; in 16 bits."""
