@@ -18,7 +18,7 @@ PLAIN: dict[str, Any] = {
     "epochs": 1.0,
     "min_steps": 1,
     "delta": 1.0,
-    "margin": 1.0,
+    "chance": 100.0,
     "control": False,
 }
 

@@ -561,9 +561,9 @@ def test_without_anyone_to_try_radii_there_is_an_error_and_no_step(case_for: Mak
     assert same_bits(state.tensors, case.learned)
 
 
-@pytest.mark.parametrize(("extra", "margin", "spent"), [(0, 0.01, 0), (2, 0.01, 2), (2, 1.0, 0)])
+@pytest.mark.parametrize(("extra", "chance", "spent"), [(0, 1.0, 0), (2, 1.0, 2), (2, 100.0, 0)])
 def test_further_rounds_while_retain_clients_lose_too_much(
-    case_for: MakeCase, extra: int, margin: float, spent: int
+    case_for: MakeCase, extra: int, chance: float, spent: int
 ) -> None:
     def worse(request: Request, reply: Reply) -> Reply:
         if request.task != "unlearn" or request.round == 1:
@@ -572,7 +572,7 @@ def test_further_rounds_while_retain_clients_lose_too_much(
         scores = {**reply.numbers["scores"], "validation": score}
         return replace(reply, numbers={**reply.numbers, "scores": scores})
 
-    options = {"rounds": 2, "extra": extra, "margin": margin, "delta": 0.01, "target": 0.1}
+    options = {"rounds": 2, "extra": extra, "chance": chance, "delta": 0.01, "target": 0.1}
     state, records = rounds(case_for(meddle=worse), foul(**(STEERED | options)))
     assert records[0]["retain_validation"] > 0.01
     assert state.round == len(records) == 2 + spent

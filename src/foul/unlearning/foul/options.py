@@ -16,9 +16,9 @@ class FoulOptions(Section):
     """Planned rounds; local rates fall over them."""
     extra: int = Field(default=3, ge=0)
     """Further rounds while retain validation accuracy is below the learned model's by more than
-    `margin`; planned from the beginning if the retain clients' training data is not fitted."""
-    margin: float = Field(default=0.002, ge=0)
-    """Loss of retain validation accuracy that further rounds are not spent on."""
+    chance; planned from the beginning if the retain clients' training data is not fitted."""
+    chance: float = Field(default=1.0, ge=0)
+    """How many standard errors of that accuracy are taken for chance."""
     scope: tuple[Literal["V", "head"], ...] = Field(default=("V", "head"), min_length=1)
     """The parts that travel and change."""
     matching: bool = True

@@ -45,6 +45,11 @@ class Counts:
         return self.correct / max(1, self.samples)
 
     @property
+    def standard_error(self) -> float:
+        """Of the share."""
+        return math.sqrt(self.share * (1 - self.share) / max(1, self.samples))
+
+    @property
     def logit(self) -> float:
         """Of the share of correct answers, kept finite by half an answer on either side."""
         return math.log((self.correct + 0.5) / (self.samples - self.correct + 0.5))

@@ -119,7 +119,8 @@ class Steering:
         if not options.controlled:
             return f"all {planned} rounds done"
         lost = self._lost()
-        if lost > options.margin and done < options.rounds + options.extra:
+        behind = lost > options.chance * self._learned().standard_error
+        if behind and done < options.rounds + options.extra:
             return ""
         reached = f"forget accuracy {numbers['expected']:.3f}, target {numbers['target']:.3f}"
         if lost > options.delta:
