@@ -573,7 +573,14 @@ def test_further_rounds_while_retain_clients_lose_too_much(
         return replace(reply, numbers={**reply.numbers, "scores": scores})
 
     options = {"rounds": 2, "extra": extra, "chance": chance, "delta": 0.01, "target": 0.1}
-    state, records = rounds(case_for(meddle=worse), foul(**(STEERED | options)))
+    case, method = case_for(meddle=worse), foul(**(STEERED | options))
+    state, records = rounds(case, method)
+    assert [method.planned(case, replace(state, round=n, finished="")) for n in (0, 1, 2)] == [
+        2,
+        2,
+        3,
+    ]
+    assert method.planned(case, state) == 2 + spent
     assert records[0]["retain_validation"] > 0.01
     assert state.round == len(records) == 2 + spent
     assert state.finished.startswith(f"the limit of {2 + spent} rounds; forget accuracy ")

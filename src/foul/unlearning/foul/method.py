@@ -77,7 +77,8 @@ class Foul(Method[FoulOptions]):
         return state
 
     def planned(self, case: Case, state: MethodState) -> int:
-        return self.options.planned(state.numbers.get("unfit", False))
+        planned = self.options.planned(state.numbers.get("unfit", False))
+        return max(planned, state.round + (not state.finished))
 
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
         # A round that fails half way leaves the state as it was.
