@@ -52,7 +52,7 @@ GRID: dict[str, list[list[str]]] = {
     ],
     "fused": [["adapter_rate=0.3"], ["adapter_rate=1"]],
     "fused-lora": [["adapter_rate=0.1"], ["adapter_rate=0.3"], ["adapter_rate=1"]],
-    "ffmu-adapted": [["share=0.5"], ["share=1"], ["rate=0.0025"], ["rate=0.01"]],
+    "ffmu-adapted": [["rate=0.0025"], ["rate=0.005"], ["rate=0.005", "share=0.5"]],
     "fats": [["rate=0.05"], ["rate=0.1"]],
 }
 

@@ -23,7 +23,7 @@ class QuantisedOptions(Section):
     """Local epochs per round."""
     batch_size: int = Field(default=32, ge=2)
     """Samples per local step."""
-    rate: float = Field(default=5e-3, gt=0)
+    rate: float = Field(default=2.5e-3, gt=0)
     """How far a local step moves a weight, if it does; it falls over the rounds of learning."""
     tau: float = Field(default=0.1, gt=0)
     """Threshold of the quantiser, as a share of the gradient's root mean square."""
