@@ -143,7 +143,8 @@ def _finished(state: State, entry: Entry, body: Body) -> None:
 def _readmitted(state: State, entry: Entry, body: Body) -> None:
     client = body["client"]
     state.erased.pop(client, None)
-    state.readmitted.append({**body, "time": entry.time})
+    before = [told for told in state.readmitted if told["client"] == client]
+    state.readmitted.append({**body, "time": entry.time, "count": len(before) + 1})
     state.clients[client] = replace(state.clients[client], status="readmitted", since=entry.time)
 
 

@@ -20,6 +20,7 @@ class State:
     erased: dict[str, int] = field(default_factory=dict)
     """Client -> the job that erased it; not those who were readmitted."""
     readmitted: list[Body] = field(default_factory=list)
+    """Each with its time, and which one of its client it was (`count`, from 1)."""
     verified: list[Body] = field(default_factory=list)
     """What each verification found, when, and which one of its request it was (`count`, from 1)."""
     head: Entry | None = None

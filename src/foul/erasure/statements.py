@@ -117,7 +117,7 @@ def readmission(state: State, body: dict[str, Any]) -> Statement:
     """An erased client may take part again."""
     return Statement(
         "readmission",
-        f"readmission:{body['client']}:{body['time']}",
+        f"readmission:{body['client']}:{body['count']}",
         state.federation,
         body["time"],
         f"Readmitted: {body['reason']}.",
