@@ -198,7 +198,7 @@ class Estimator:
         """Frozen parts once, then rounds of V and the head in few bits."""
         options, network, request = method.options, self._network, self._request
         unfit = self._loss > options.unfit
-        rounds = options.planned(unfit)
+        rounds = options.planned(unfit, self._learned_rounds)
         departed = options.departed or not options.matching
         asked = request.retain if departed else (*request.retain, *request.forget)
         wide, narrow = (4, 4) if options.precision == "float32" else (2, 2)

@@ -69,3 +69,23 @@ def test_what_is_needed_depends_on_who_is_there() -> None:
     assert (departed.forget_online, departed.stored_deltas) == (False, True)
     assert online.l2u
     assert departed.l2u
+
+
+@pytest.mark.parametrize(
+    ("values", "unfit", "learned", "planned"),
+    [
+        ({}, False, 12, 7),
+        ({}, False, 17, 8),
+        ({}, False, 20, 10),
+        ({}, False, 100, 10),
+        ({}, True, 12, 10),
+        ({"learned_share": 0.0}, False, 100, 7),
+        ({"rounds": 12}, False, 20, 12),
+        ({"extra": 0}, True, 100, 7),
+        ({"departed": True}, True, 100, 7),
+    ],
+)
+def test_rounds_are_planned_by_what_learning_took_and_left(
+    values: dict[str, object], unfit: bool, learned: int, planned: int
+) -> None:
+    assert FoulOptions.model_validate(values).planned(unfit, learned) == planned

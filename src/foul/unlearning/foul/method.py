@@ -77,8 +77,11 @@ class Foul(Method[FoulOptions]):
         return state
 
     def planned(self, case: Case, state: MethodState) -> int:
-        planned = self.options.planned(state.numbers.get("unfit", False))
+        planned = self._planned(case, state)
         return max(planned, state.round + (not state.finished))
+
+    def _planned(self, case: Case, state: MethodState) -> int:
+        return self.options.planned(state.numbers.get("unfit", False), case.learned_rounds)
 
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
         # A round that fails half way leaves the state as it was.
@@ -238,15 +241,15 @@ class Foul(Method[FoulOptions]):
             "epochs": options.unfit_epochs if state.numbers.get("unfit") else options.epochs,
             "min_steps": options.min_steps,
             "rate": options.rate * (options.steep_rate if loss == "unlikelihood" else 1.0),
-            "rate_scale": self._rate_scale(state, number),
+            "rate_scale": self._rate_scale(case, state, number),
             "precision": options.precision,
             "learning": local_recipe(case, options.batch_size, options.momentum),
             "seed": case.federation.seed,
         }
 
-    def _rate_scale(self, state: MethodState, number: int) -> float:
+    def _rate_scale(self, case: Case, state: MethodState, number: int) -> float:
         """Half a cosine from 1 to `final_rate` over the planned rounds."""
-        planned = self.options.planned(state.numbers.get("unfit", False))
+        planned = self._planned(case, state)
         done = min(1.0, (number - 1) / max(1, planned - 1))
         final = self.options.final_rate
         return final + (1 - final) * 0.5 * (1 + math.cos(math.pi * done))

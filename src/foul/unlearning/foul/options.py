@@ -1,5 +1,6 @@
 """What can be chosen about FOUL, and the paper's choices."""
 
+import math
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -17,6 +18,9 @@ class FoulOptions(Section):
     extra: int = Field(default=3, ge=0)
     """Further rounds while retain validation accuracy is below the learned model's by more than
     chance; planned from the beginning if the retain clients' training data is not fitted."""
+    learned_share: float = Field(default=0.5, ge=0)
+    """And as many of them as make this share of the rounds that learning took: after a long
+    learning, further rounds still are few beside those of a Retrain. 0: none."""
     chance: float = Field(default=1.0, ge=0)
     """How many standard errors of that accuracy are taken for chance."""
     scope: tuple[Literal["V", "head"], ...] = Field(default=("V", "head"), min_length=1)
@@ -121,10 +125,15 @@ class FoulOptions(Section):
             )
         return self
 
-    def planned(self, unfit: bool) -> int:
-        """Rounds, if the learned model has or has not fitted the retain clients' data. Where
-        nothing can be tried, more of them would only push further."""
-        return self.rounds + self.extra * (unfit and not self.departed)
+    def planned(self, unfit: bool, learned_rounds: int) -> int:
+        """Rounds, if the learned model has or has not fitted the retain clients' data in so many.
+        Where nothing can be tried, more of them would only push further."""
+        if self.departed:
+            return self.rounds
+        longest = self.rounds + self.extra
+        if unfit:
+            return longest
+        return max(self.rounds, min(longest, math.floor(self.learned_share * learned_rounds)))
 
     @property
     def stepwise(self) -> bool:
@@ -166,6 +175,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
     return FoulOptions(
         rounds=10,
         extra=0,
+        learned_share=0.0,
         scope=("V",),
         forget="negated",
         forget_from="round",

@@ -113,7 +113,7 @@ class Steering:
     def finished(self) -> str:
         """Why this round was the last one; empty if it was not."""
         options, done, numbers = self._options, self._state.round, self._state.numbers
-        planned = options.planned(numbers.get("unfit", False))
+        planned = options.planned(numbers.get("unfit", False), self._case.learned_rounds)
         if done < planned:
             return ""
         if not options.controlled:
