@@ -172,7 +172,8 @@ def picture(done: Sequence[Done], title: str) -> Figure:
             for n, (key, name) in enumerate(names.items())
         ],
         {},
-        limits=None,
+        # From zero: errors that differ in the third digit shall look alike.
+        limits=(0.0, None),
     )
     return sweep([accuracy, errors], title)
 

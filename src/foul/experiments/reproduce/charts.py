@@ -30,7 +30,7 @@ class SweepPanel:
 
     Attributes:
         levels: heights and colours of dotted lines by name.
-        limits: of the vertical axis; None: as the values need.
+        limits: of the vertical axis; None: as high as the values need.
         logarithmic: whether the swept values are factors apart.
     """
 
@@ -38,7 +38,7 @@ class SweepPanel:
     ylabel: str
     series: Sequence[Series]
     levels: Mapping[str, tuple[float, str]]
-    limits: tuple[float, float] | None = (-2.0, 102.0)
+    limits: tuple[float, float | None] = (-2.0, 102.0)
     logarithmic: bool = False
 
 
@@ -78,8 +78,7 @@ def _draw_sweep(axis: Axes, panel: SweepPanel) -> None:
     axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xlabel(panel.xlabel)
     axis.set_ylabel(panel.ylabel)
-    if panel.limits:
-        axis.set_ylim(*panel.limits)
+    axis.set_ylim(*panel.limits)
     axis.grid()
 
 
