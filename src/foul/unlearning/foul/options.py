@@ -87,7 +87,7 @@ class FoulOptions(Section):
     target: float | None = Field(default=None, ge=0, le=1)
     """The forget accuracy to land on, instead of an estimate."""
     ramp: float = Field(default=0.5, ge=0, le=1)
-    """Share of the rounds over which forget accuracy is led down to the target."""
+    """Share of `rounds` over which forget accuracy is led down to the target."""
     probe: int = Field(default=256, ge=1)
     """Samples with which each forget client tries a radius."""
     standin_rounds: int = Field(default=6, ge=1)
