@@ -98,7 +98,8 @@ class Foul(Method[FoulOptions]):
     def _step(self, case: Case, state: MethodState) -> dict[str, Any]:
         began, number = time.perf_counter(), state.round + 1
         self._freeze(case, state, number)
-        replies, scope = Replies(number), self._scope(case, state)
+        replies = Replies(number, self.options.fairness)
+        scope = self._scope(case, state)
         sent = message(self.options, scope, take_group(state.extra, "step"))
         self._collect(case, state, replies, case.request.retain, sent, "cross_entropy")
         if self.options.matching and not self.options.departed:

@@ -40,6 +40,9 @@ class FoulOptions(Section):
     forget_from: Literal["round", "centre"] = "centre"
     """Where forget clients start: from the model of the round (the paper), or from where the retain
     clients' mean would lead, which is what their deltas must then conflict with."""
+    fairness: float = Field(default=1.0, ge=0)
+    """How much more retain clients count in their mean that still lose: by samples times this power
+    of their training loss (q-fair federated learning). 0: by samples alone."""
     anchor: Literal["retain", "all"] = "retain"
     """Whose mean the update stays close to; `all` is the paper's."""
     normalise: Literal["none", "retain_mean"] = "retain_mean"
@@ -176,6 +179,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         rounds=10,
         extra=0,
         learned_share=0.0,
+        fairness=0.0,
         scope=("V",),
         forget="negated",
         forget_from="round",

@@ -1,5 +1,7 @@
 """What the clients of one of FOUL's rounds answered."""
 
+import math
+
 from foul.federation.federation import RoundLog
 from foul.federation.messages import Numbers, Tensors
 from foul.unlearning.foul.steering import weighted_mean
@@ -9,8 +11,8 @@ from foul.unlearning.request import ForgetRequest
 class Replies:
     """What one round's clients answered."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, number: int, fairness: float) -> None:
+        self.number, self.fairness = number, fairness
         self.deltas: dict[str, Tensors] = {}
         self.weights: dict[str, float] = {}
         self.scores: dict[str, Numbers] = {}
@@ -31,6 +33,18 @@ class Replies:
         return means
 
     def sorted(self) -> tuple[list[str], list[Tensors], list[float]]:
-        """Clients in the order of their names, their deltas and their numbers of samples."""
+        """Clients in the order of their names, their deltas and their shares of a mean."""
         clients = sorted(self.deltas)
-        return clients, [self.deltas[c] for c in clients], [self.weights[c] for c in clients]
+        return clients, [self.deltas[c] for c in clients], self._shares(clients)
+
+    def _shares(self, clients: list[str]) -> list[float]:
+        """`n_u (L_u / mean L)^fairness`: samples, times how much is still lost on them. Who told no
+        loss (its delta is an old one) counts as if it were the mean."""
+        told = [self.losses[client] for client in clients if client in self.losses]
+        mean = sum(told) / len(told) if told else 0.0
+        if not 0.0 < mean < math.inf:
+            return [self.weights[client] for client in clients]
+        return [
+            self.weights[client] * (self.losses.get(client, mean) / mean) ** self.fairness
+            for client in clients
+        ]
