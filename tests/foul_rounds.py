@@ -47,13 +47,18 @@ def of_role(case: Case, pairs: Pairs, forget: bool) -> Pairs:
     return [pair for pair in pairs if (pair[0].client in case.request.forget_ids) == forget]
 
 
-def mean_of(replies: Pairs) -> Tensors:
-    """The mean of the deltas by numbers of samples, in double precision."""
-    total = sum(reply.numbers["samples"] for _, reply in replies)
+def weight_of(reply: Reply, fairness: float = 1.0) -> float:
+    """What a client counts in a mean: its samples, times a power of what it lost on them."""
+    return float(reply.numbers["samples"] * reply.numbers["loss"] ** fairness)
+
+
+def mean_of(replies: Pairs, fairness: float = 1.0) -> Tensors:
+    """The mean of the deltas by the clients' weights, in double precision."""
+    total = sum(weight_of(reply, fairness) for _, reply in replies)
     mean: Tensors = {}
     for _, reply in replies:
         for name, delta in decode(reply.tensors).items():
-            share = delta.double() * (reply.numbers["samples"] / total)
+            share = delta.double() * (weight_of(reply, fairness) / total)
             mean[name] = mean[name] + share if name in mean else share
     return mean
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from factories import MakeNet, changed_parts, same_bits
 from forget_cases import MakeCase, engine_of, gone, make_case, scope_of
-from foul_rounds import asked, close, foul, mean_of, of_role, rounds
+from foul_rounds import asked, close, foul, mean_of, of_role, rounds, weight_of
 
 from foul.client.compress import decode
 from foul.config.schema import FederationConfig
@@ -72,18 +72,21 @@ def test_what_clients_say_of_the_first_model_is_true_of_the_learned_one(
     assert "retain_train" not in records[0]
 
 
+@pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_without_a_radius_the_update_is_the_retain_mean(case_for: MakeCase, weighted: bool) -> None:
+def test_without_a_radius_the_update_is_the_retain_mean(
+    case_for: MakeCase, weighted: bool, fairness: float
+) -> None:
     def heavy(request: Request, reply: Reply) -> Reply:
         if weighted and request.task == "unlearn" and request.client == "north-0":
             return replace(reply, numbers={**reply.numbers, "samples": 200})
         return reply
 
     case = case_for(meddle=heavy)
-    state, _ = rounds(case, foul(kappa=0, normalise="none"), 1)
+    state, _ = rounds(case, foul(kappa=0, normalise="none", fairness=fairness), 1)
     replies = engine_of(case).of_task("unlearn")
     assert {request.client for request, _ in replies} == {c.id for c in case.federation.clients}
-    mean = mean_of(of_role(case, replies, forget=False))
+    mean = mean_of(of_role(case, replies, forget=False), fairness)
     close({n: state.tensors[n] for n in mean}, {n: case.learned[n] + mean[n] for n in mean})
 
 
@@ -300,8 +303,8 @@ def test_with_8_bits_forget_clients_start_where_the_retain_mean_leads(
     state, _ = rounds(case, foul(rounds=number, precision="int8", normalise="none", **STEERED))
     pairs = [p for p in engine_of(case).of_task("unlearn") if p[0].round == number]
     replies = [reply for _, reply in of_role(case, pairs, forget=False)]
-    samples = sum(reply.numbers["samples"] for reply in replies)
-    shares = [(r.numbers["samples"] / samples, decode(r.tensors)) for r in replies]
+    total = sum(weight_of(reply) for reply in replies)
+    shares = [(weight_of(reply) / total, decode(reply.tensors)) for reply in replies]
     last = decode(take_group(state.extra, "step"))
     start = take_group(state.extra, "start")
     for name, tensor in start.items():
@@ -354,15 +357,15 @@ def test_keys_tell_tensors_apart() -> None:
 def joint_step(case: Case, number: int, rate: float, normalised: bool) -> Tensors:
     """The retain clients' mean delta of a round, each first brought to their mean length."""
     pairs = [p for p in engine_of(case).of_task("unlearn") if p[0].round == number]
-    deltas, norms, samples = [], [], []
+    deltas, norms, weights = [], [], []
     for _, reply in of_role(case, pairs, forget=False):
         deltas.append({n: t.double() for n, t in reply.tensors.items()})
         norms.append(sum(float(t.square().sum()) for t in deltas[-1].values()) ** 0.5)
-        samples.append(reply.numbers["samples"])
+        weights.append(weight_of(reply))
     length = sum(norms) / len(norms)
     factors = [
-        rate * count / sum(samples) * (length / norm if normalised else 1)
-        for count, norm in zip(samples, norms, strict=True)
+        rate * weight / sum(weights) * (length / norm if normalised else 1)
+        for weight, norm in zip(weights, norms, strict=True)
     ]
     return {
         name: sum((f * d[name] for f, d in zip(factors, deltas, strict=True)), torch.zeros(()))
