@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from foul.experiments.reproduce.plan import Trial, Variant
+from foul.unlearning.foul import Foul
 from foul.unlearning.methods import METHODS, make_method
 
 _CHEAP = {"foul": 0.5, "fused": 0.6, "fats": 0.6, "fats-learning": 0.5}
@@ -47,6 +48,9 @@ def _rounds(variant: Variant, learned: int) -> float:
     """Rounds of a method, in rounds of learning."""
     method = make_method(variant.method, variant.options)
     rounds = getattr(method.options, "rounds", None)
+    if isinstance(method, Foul):
+        # What is fitted is not known before it starts.
+        rounds = method.options.planned(False, learned)
     if rounds is None:
         # Those that roll back repeat most of what was learned; others need no round.
         rounds = learned if method.name == "fats" else 0

@@ -142,7 +142,7 @@ class Foul(Method[FoulOptions]):
                 state.numbers["holding"] = sorted(replies.deltas)
             state.tensors |= added(scope, update)
         state.round = number
-        state.finished = reason or steering.finished()
+        state.finished = reason or steering.finished(self._planned(case, state))
         return record | {"seconds": time.perf_counter() - began, **replies.log.to_dict()}
 
     def _forget_loss(self, state: MethodState) -> str:

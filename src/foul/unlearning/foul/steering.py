@@ -110,10 +110,9 @@ class Steering:
             f"more than {self._options.delta:.3f}"
         )
 
-    def finished(self) -> str:
-        """Why this round was the last one; empty if it was not."""
+    def finished(self, planned: int) -> str:
+        """Why this round was the last one, of so many planned; empty if it was not."""
         options, done, numbers = self._options, self._state.round, self._state.numbers
-        planned = options.planned(numbers.get("unfit", False), self._case.learned_rounds)
         if done < planned:
             return ""
         if not options.controlled:
