@@ -13,6 +13,7 @@ from foul.cli.progress import ProgressDisplay
 from foul.cli.run import end_if_failed
 from foul.config.load import parse_override
 from foul.experiments.reproduce.catalogue import EXPERIMENTS, experiment
+from foul.experiments.reproduce.earlier import read_earlier
 from foul.experiments.reproduce.perform import spell
 from foul.experiments.reproduce.plan import Asked, Experiment, Shown
 from foul.experiments.reproduce.reproduce import reproduce as run_experiment
@@ -63,6 +64,13 @@ def reproduce(
     docs: Annotated[
         Path | None, typer.Option(help="Also write the page and its pictures here.")
     ] = None,
+    known: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="The JSON file of an earlier command, from any machine: results of the very same "
+            "settings are taken from it, and the page says so. May be given several times."
+        ),
+    ] = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Time two rounds, tell how long it will take, stop.")
     ] = False,
@@ -84,6 +92,8 @@ def reproduce(
 
       foul reproduce table-main PACS.zip --forget all --seeds 3
 
+      foul reproduce table-main PACS.zip --seeds 3 --known docs/results/table-main-pacs.json
+
       foul reproduce fig-capacity Digits28.zip --data digits28
     """
     if name == "list":
@@ -97,14 +107,14 @@ def reproduce(
     asked = Asked(
         sources_for(chosen, paths, names or [], wanted, keep), wanted, forget or (), overrides
     )
+    earlier = read_earlier(known or [])
     with ProgressDisplay(quiet) as display:
         if estimate:
             _estimate(chosen, asked, seeds, display, as_json)
             return
         command = _command(chosen, asked, texts, names or [], seeds)
-        found = run_experiment(
-            chosen, asked, seeds, out or PLACE / chosen.name, keep, command, docs, display
-        )
+        place = out or PLACE / chosen.name
+        found = run_experiment(chosen, asked, seeds, place, keep, command, docs, display, earlier)
     if as_json:
         print_json(found.told)
     else:

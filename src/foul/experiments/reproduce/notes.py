@@ -1,5 +1,6 @@
 """Why our figures differ from the paper's: sentences that point to the decisions."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from foul.data.known import known
@@ -81,3 +82,13 @@ def absent(experiment: Experiment, asked: Asked) -> list[str]:
 def failures(done: Sequence[Done]) -> list[str]:
     """The variants without a result, and why."""
     return [f"Failed on {d.trial.label}: {failure}." for d in done for failure in d.failures]
+
+
+def origins(done: Sequence[Done]) -> list[str]:
+    """Which results were not made by this command."""
+    taken = Counter(r["origin"] for d in done for r in d.results if "origin" in r)
+    total = sum(len(d.results) for d in done)
+    return [
+        f"{count} of {total} results were taken from {origin}."
+        for origin, count in sorted(taken.items())
+    ]

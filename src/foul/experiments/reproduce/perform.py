@@ -11,6 +11,7 @@ from typing import Any
 
 from foul.config.schema import Config
 from foul.errors import UserError
+from foul.experiments.reproduce.earlier import Earlier, take
 from foul.experiments.reproduce.plan import Done, Trial, Variant
 from foul.experiments.reproduce.work import branch_work, branches, learning_work, round_work
 from foul.experiments.store import ResultStore, key_of_request, result_key
@@ -34,41 +35,53 @@ _MACHINE = {"seed", "device", "workers", "tensorboard"}
 
 
 def perform(
-    trials: Sequence[Trial], seeds: int, runs: Path, observer: Observer | None = None
+    trials: Sequence[Trial],
+    seeds: int,
+    runs: Path,
+    observer: Observer | None = None,
+    earlier: Mapping[str, Earlier] | None = None,
 ) -> list[Done]:
     """Everything that the trials ask for; stopped at any moment, the same call goes on.
 
     Trials with the same configuration share their runs in `runs`, whichever experiment they belong
-    to, and a result that is known is not made again.
+    to, and a result that is known, there or from an earlier command's file, is not made again.
 
     Raises:
         UserError: a trial cannot be run as asked, or every method of a trial failed.
     """
-    observer = observer or Observer()
+    observer, earlier = observer or Observer(), earlier or {}
     trials = [_checked(trial, observer) for trial in trials]
     steps = [(trial, number) for number in range(seeds) for trial in trials]
-    left = [_work_left(trial, number, runs) for trial, number in steps]
+    left = [_work_left(trial, number, runs, earlier) for trial, number in steps]
     clock = Clock(observer, sum(left))
     both = Observers(observer, clock)
     done = []
     for (trial, number), work in zip(steps, left, strict=True):
         observer.on_message(f"{trial.label}, seed {trial.config.seed + number}")
-        done.append(_perform(trial, number, runs, both))
+        done.append(_perform(trial, number, runs, both, earlier))
         clock.passed(work)
     return done
 
 
-def _work_left(trial: Trial, number: int, runs: Path) -> float:
+def _work_left(trial: Trial, number: int, runs: Path, earlier: Mapping[str, Earlier]) -> float:
     """Without what an earlier call, or another experiment, has done."""
     config, place, folder = _placed(trial, number, runs)
-    store = ResultStore(place / "store.json")
+    known = ResultStore(place / "store.json").results.keys() | earlier.keys()
     left = [
-        (request, variant)
-        for request, variant in branches(trial)
-        if store.get(key_of_request(config, request, variant.method, variant.options)) is None
+        branch
+        for branch, key in zip(branches(trial), _keys(trial, config), strict=True)
+        if key not in known
     ]
     learned = started(folder) and RunFolder.open(folder).learned()
     return (0.0 if learned else learning_work(trial)) + branch_work(trial, left)
+
+
+def _keys(trial: Trial, config: Config) -> list[str]:
+    """Under which the results of its branches are kept."""
+    return [
+        key_of_request(config, request, variant.method, variant.options)
+        for request, variant in branches(trial)
+    ]
 
 
 def _placed(trial: Trial, number: int, runs: Path) -> tuple[Config, Path, Path]:
@@ -167,7 +180,9 @@ def _kind(variant: Variant) -> str:
     return "foul" if METHODS[variant.method].method is Foul else variant.method
 
 
-def _perform(trial: Trial, number: int, runs: Path, observer: Observer) -> Done:
+def _perform(
+    trial: Trial, number: int, runs: Path, observer: Observer, earlier: Mapping[str, Earlier]
+) -> Done:
     config, place, folder = _placed(trial, number, runs)
     again = started(folder)
     run = learn(config, folder, resume=again, observer=observer)
@@ -176,6 +191,7 @@ def _perform(trial: Trial, number: int, runs: Path, observer: Observer) -> Done:
         now = [asdict(client) for client in clients_of(config, observer)]
         run.require_same_data({"clients": now})
     store = ResultStore(place / "store.json")
+    take(earlier, _keys(trial, config), run.summary()["accuracy"], store)
     results: list[dict[str, Any]] = []
     failures: list[Failure] = []
     for request in trial.forget:

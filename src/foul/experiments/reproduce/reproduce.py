@@ -1,12 +1,13 @@
 """One table or figure of the paper, from the images to the files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from foul.errors import UserError
 from foul.experiments.reproduce import notes
+from foul.experiments.reproduce.earlier import Earlier
 from foul.experiments.reproduce.made import made_source
 from foul.experiments.reproduce.perform import perform
 from foul.experiments.reproduce.plan import Asked, Experiment, Outcome
@@ -82,6 +83,7 @@ def reproduce(
     command: str = "",
     docs: Path | None = None,
     observer: Observer | None = None,
+    earlier: Mapping[str, Earlier] | None = None,
 ) -> Reproduced:
     """Run what is missing, compare with the paper, write the files.
 
@@ -90,7 +92,7 @@ def reproduce(
     """
     observer = observer or Observer()
     _refuse_idle(experiment, asked)
-    done = perform(experiment.trials(asked), seeds, runs, observer)
+    done = perform(experiment.trials(asked), seeds, runs, observer, earlier)
     outcome = experiment.tell(asked, done)
     tables = list(outcome.tables)
     not_timed: list[str] = []
@@ -98,7 +100,7 @@ def reproduce(
         shown, not_timed = larger_networks(experiment, asked, runs, observer)
         tables += shown
     reasons = [*outcome.notes, *notes.scale(experiment, asked, done), *not_timed]
-    sentences = [*notes.failures(done), *reasons]
+    sentences = [*notes.failures(done), *notes.origins(done), *reasons]
     outcome = replace(outcome, tables=tables, notes=sentences)
     told, files = write(experiment, asked, done, outcome, out, command, docs)
     failures = [failure for d in done for failure in d.failures]
