@@ -162,6 +162,22 @@ def test_tables_and_notes_for_people(foul: Foul, place: Path, pacs: Path) -> Non
     assert "Written: " in outcome.out
 
 
+def test_another_machine_goes_on_from_the_json(
+    foul: Foul, place: Path, pacs: Path, tmp_path: Path
+) -> None:
+    run(foul, place, "fig-forgetting", pacs, "-f", "domain:photo")
+    file = place / "fig-forgetting" / "fig-forgetting-pacs-smoke.json"
+    told = foul(
+        *("reproduce", "fig-forgetting", pacs, "-f", "domain:photo", *SHORT, "--size", "smoke"),
+        *("-q", "--json", "--out", tmp_path / "out", "--known", file),
+    ).json
+    assert told["command"].endswith("--known fig-forgetting-pacs-smoke.json")
+    assert f"4 of 4 results were taken from {file.name}" in told["notes"][0]
+    # Nothing but the learned model was made here.
+    [folder] = (tmp_path / "out" / "runs").glob("pacs-*/seed-0")
+    assert [path.name for path in (folder / "models").iterdir()] == ["learned.safetensors"]
+
+
 def test_an_estimate_runs_nothing(foul: Foul, place: Path, pacs: Path, tmp_path: Path) -> None:
     arguments = ("reproduce", "fig-capacity", pacs, "--size", "smoke", "--estimate", "-q")
     outcome = foul(*arguments, "--out", tmp_path / "out")
@@ -195,6 +211,10 @@ def test_images_of_ones_own_have_no_column_of_the_paper(
     [
         (("tabel-main",), "Did you mean 'table-main'?"),
         (("table-main", "--size", "big"), "no size 'big'"),
+        (
+            ("fig-forgetting", "--data", "digits", "--known", "nowhere.json"),
+            "There is no file nowhere.json",
+        ),
         (("table-main",), "No data was named (PACS: https://"),
         (("fig-dimension", "nowhere"), "There is nothing at nowhere"),
         (("table-main", "--data", "pacs"), "There is nothing at pacs"),

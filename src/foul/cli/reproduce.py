@@ -112,7 +112,7 @@ def reproduce(
         if estimate:
             _estimate(chosen, asked, seeds, display, as_json)
             return
-        command = _command(chosen, asked, texts, names or [], seeds)
+        command = _command(chosen, asked, texts, names or [], seeds, known or [])
         place = out or PLACE / chosen.name
         found = run_experiment(chosen, asked, seeds, place, keep, command, docs, display, earlier)
     if as_json:
@@ -170,7 +170,12 @@ def _estimate(
 
 
 def _command(
-    chosen: Experiment, asked: Asked, texts: Sequence[str], names: Sequence[str], seeds: int
+    chosen: Experiment,
+    asked: Asked,
+    texts: Sequence[str],
+    names: Sequence[str],
+    seeds: int,
+    known: Sequence[Path],
 ) -> str:
     """The command as somebody else would type it: without this machine's paths."""
     words = ["foul", "reproduce", chosen.name]
@@ -179,4 +184,5 @@ def _command(
     words += ["--size", asked.size]
     words += [word for request in asked.forget for word in ("--forget", request)]
     words += ["--seeds", str(seeds)] if seeds > 1 else []
+    words += [word for file in known for word in ("--known", file.name)]
     return shlex.join(words)
