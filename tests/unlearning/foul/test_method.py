@@ -90,6 +90,21 @@ def test_without_a_radius_the_update_is_the_retain_mean(
     close({n: state.tensors[n] for n in mean}, {n: case.learned[n] + mean[n] for n in mean})
 
 
+def test_where_nothing_is_fitted_clients_count_by_samples(case_for: MakeCase) -> None:
+    """In the first round too, in which that is found out."""
+    case = case_for()
+    rounds(case, foul(rounds=2, normalise="none", unfit=0.0, fairness=1.0))
+    pairs = engine_of(case).of_task("unlearn")
+    for number in (1, 2):
+        now = [pair for pair in pairs if pair[0].round == number]
+        sent = {
+            forget: take_group(of_role(case, now, forget)[0][0].tensors, "scope")
+            for forget in (True, False)
+        }
+        step = mean_of(of_role(case, now, forget=False), fairness=0.0)
+        close(sent[True], {n: t.double() + step[n] for n, t in sent[False].items()})
+
+
 def test_a_causal_head_does_not_notice(case_for: MakeCase, make_net: MakeNet) -> None:
     """Why such a model is refused (decision 1): no logit changes by a single bit."""
     case = case_for()

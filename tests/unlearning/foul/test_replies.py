@@ -10,7 +10,7 @@ def info(name: str) -> ClientInfo:
 
 
 def test_losses_are_means_over_samples_of_each_role() -> None:
-    replies = Replies(1, fairness=0.0)
+    replies = Replies(1)
     replies.losses = {"a": 1.0, "b": 3.0, "c": 7.0}
     replies.weights = {"a": 3.0, "b": 1.0, "c": 5.0}
     request = ForgetRequest("client:c", (info("c"),), (info("a"), info("b"), info("away")))
@@ -19,11 +19,11 @@ def test_losses_are_means_over_samples_of_each_role() -> None:
 
 def test_without_an_answer_there_is_no_loss() -> None:
     request = ForgetRequest("client:c", (info("c"),), (info("a"),))
-    assert Replies(1, fairness=0.0).mean_losses(request) == {}
+    assert Replies(1).mean_losses(request) == {}
 
 
 def test_clients_come_in_the_order_of_their_names() -> None:
-    replies = Replies(1, fairness=0.0)
+    replies = Replies(1)
     replies.deltas, replies.weights = {"b": {}, "a": {}}, {"a": 1.0, "b": 2.0}
     assert replies.sorted() == (["a", "b"], [{}, {}], [1.0, 2.0])
 
@@ -33,7 +33,8 @@ def test_clients_come_in_the_order_of_their_names() -> None:
     [(0.0, [10.0, 10.0, 40.0]), (1.0, [5.0, 15.0, 40.0]), (2.0, [2.5, 22.5, 40.0])],
 )
 def test_who_still_loses_counts_more(fairness: float, shares: list[float]) -> None:
-    replies = Replies(1, fairness)
+    replies = Replies(1)
+    replies.fairness = fairness
     replies.deltas = {"a": {}, "b": {}, "gone": {}}
     replies.weights = {"a": 10.0, "b": 10.0, "gone": 40.0}
     replies.losses = {"a": 1.0, "b": 3.0}
@@ -42,7 +43,8 @@ def test_who_still_loses_counts_more(fairness: float, shares: list[float]) -> No
 
 @pytest.mark.parametrize("losses", [{}, {"a": 0.0, "b": 0.0}, {"a": float("nan"), "b": 1.0}])
 def test_without_a_loss_to_go_by_samples_count(losses: dict[str, float]) -> None:
-    replies = Replies(1, fairness=1.0)
+    replies = Replies(1)
+    replies.fairness = 1.0
     replies.deltas, replies.weights, replies.losses = (
         {"a": {}, "b": {}},
         {"a": 1.0, "b": 2.0},

@@ -98,10 +98,13 @@ class Foul(Method[FoulOptions]):
     def _step(self, case: Case, state: MethodState) -> dict[str, Any]:
         began, number = time.perf_counter(), state.round + 1
         self._freeze(case, state, number)
-        replies = Replies(number, self.options.fairness)
+        replies = Replies(number)
         scope = self._scope(case, state)
         sent = message(self.options, scope, take_group(state.extra, "step"))
         self._collect(case, state, replies, case.request.retain, sent, "cross_entropy")
+        unfit = self._unfit(case, state, replies)
+        # Where everybody still loses, it only makes the steps of few clients larger.
+        replies.fairness = 0.0 if unfit else self.options.fairness
         if self.options.matching and not self.options.departed:
             if self.options.forget_from == "centre":
                 start = added(scope, self._centre(replies))
@@ -114,7 +117,7 @@ class Foul(Method[FoulOptions]):
         steering = Steering(self.options, case, state, evidence, replies.log)
         if number == 1:
             state.numbers["before"] = evidence.to_dict()
-            state.numbers["unfit"] = losses.get("retain", 0.0) > self.options.unfit
+            state.numbers["unfit"] = unfit
         record: dict[str, Any] = {
             # Of the model that this round started from; forget clients may have started from the
             # centre, and then tell of that.
@@ -144,6 +147,12 @@ class Foul(Method[FoulOptions]):
         state.round = number
         state.finished = reason or steering.finished(self._planned(case, state))
         return record | {"seconds": time.perf_counter() - began, **replies.log.to_dict()}
+
+    def _unfit(self, case: Case, state: MethodState, replies: Replies) -> bool:
+        """Whether the learned model has not fitted the retain clients' data: told by the first
+        round's loss."""
+        loss = replies.mean_losses(case.request).get("retain", 0.0)
+        return bool(state.numbers.get("unfit", loss > self.options.unfit))
 
     def _forget_loss(self, state: MethodState) -> str:
         """What forget clients descend."""

@@ -42,7 +42,8 @@ class FoulOptions(Section):
     clients' mean would lead, which is what their deltas must then conflict with."""
     fairness: float = Field(default=1.0, ge=0)
     """How much more retain clients count in their mean that still lose: by samples times this power
-    of their training loss (q-fair federated learning). 0: by samples alone."""
+    of their training loss (q-fair federated learning). 0, and where the training data is not fitted
+    (`unfit`): by samples alone."""
     anchor: Literal["retain", "all"] = "retain"
     """Whose mean the update stays close to; `all` is the paper's."""
     normalise: Literal["none", "retain_mean"] = "retain_mean"

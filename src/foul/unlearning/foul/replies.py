@@ -11,8 +11,10 @@ from foul.unlearning.request import ForgetRequest
 class Replies:
     """What one round's clients answered."""
 
-    def __init__(self, number: int, fairness: float) -> None:
-        self.number, self.fairness = number, fairness
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.fairness = 0.0
+        """The power of a client's loss in its share of a mean."""
         self.deltas: dict[str, Tensors] = {}
         self.weights: dict[str, float] = {}
         self.scores: dict[str, Numbers] = {}
