@@ -14,7 +14,8 @@ from foul.data import ClientData, to_float
 from foul.federation.messages import Tensors, payload_bytes, take_group
 from foul.models import DEPLOYED, DisentangledNet, build_network, part_of
 from foul.unlearning import Case, FoulOptions
-from foul.unlearning.foul.standin import Counts, StandIn, on_the_line
+from foul.unlearning.foul.counts import Counts
+from foul.unlearning.foul.standin import StandIn, on_the_line
 
 OPTIONS = FoulOptions(batch_size=8, standin_rounds=2, standin_epochs=0.5)
 

@@ -1,13 +1,14 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 from factories import same_bits
 from forget_cases import MakeCase, gone
-from foul_rounds import foul
+from foul_rounds import foul, rounds
 
 from foul.data import ClientData
 from foul.errors import UserError
+from foul.federation.messages import Reply, Request
 from foul.unlearning.foul.steering import weighted_mean
 
 
@@ -33,3 +34,50 @@ def test_without_any_estimate_nothing_is_forgotten_and_the_remedy_is_told(
     # With a target of one's own there is nothing to estimate.
     chosen = foul(control=True, target=0.5)
     assert chosen.step(case, chosen.start(case))["target"] == 0.5
+
+
+def told_of_held_out(correct: int) -> Callable[[Request, Reply], Reply]:
+    """The forget clients of `east` answer so many of 100 held-out samples right."""
+
+    def meddle(request: Request, reply: Reply) -> Reply:
+        if request.task != "unlearn" or not request.client.startswith("east"):
+            return reply
+        scores = {**reply.numbers["scores"], "validation": {"samples": 100, "correct": correct}}
+        return replace(reply, numbers={**reply.numbers, "scores": scores})
+
+    return meddle
+
+
+@pytest.mark.parametrize(
+    ("correct", "indistinct", "lowered"), [(0, True, True), (0, False, False), (100, True, False)]
+)
+def test_training_samples_of_a_whole_domain_are_known_no_better_than_held_out_ones(
+    case_for: MakeCase, correct: int, indistinct: bool, lowered: bool
+) -> None:
+    case = case_for("domain:east", meddle=told_of_held_out(correct))
+    chosen = foul(control=True, standin_rounds=1, standin_epochs=1.0, indistinct=indistinct)
+    state, [record] = rounds(case, chosen, 1)
+    estimate = state.numbers["estimates"]["east"]
+    assert 0 < estimate < 1
+    assert record["target"] == pytest.approx(0.0 if lowered else estimate)
+
+
+def test_a_difference_within_chance_is_none(case_for: MakeCase) -> None:
+    chosen = {"control": True, "standin_rounds": 1, "standin_epochs": 1.0, "chance": 1.0}
+    state, _ = rounds(case_for("domain:east"), foul(**chosen), 1)
+    estimate = state.numbers["estimates"]["east"]
+    for correct in range(1, 100):
+        error = (correct / 100 * (1 - correct / 100) / 200) ** 0.5
+        if correct / 100 + error >= estimate:
+            break
+    for count, target in ((correct, estimate), (correct - 1, (correct - 1) / 100)):
+        case = case_for("domain:east", meddle=told_of_held_out(count))
+        _, [record] = rounds(case, foul(**chosen), 1)
+        assert record["target"] == pytest.approx(target)
+
+
+def test_what_peers_told_of_their_domain_stands(case_for: MakeCase) -> None:
+    """For a single client the target is measured, not estimated."""
+    case = case_for("client:east-0", meddle=told_of_held_out(0))
+    state, [record] = rounds(case, foul(control=True), 1)
+    assert record["target"] == pytest.approx(state.numbers["estimates"]["east"])

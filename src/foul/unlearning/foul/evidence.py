@@ -1,6 +1,7 @@
 """What clients say of the model that a round started from."""
 
 from foul.federation.messages import Numbers
+from foul.unlearning.foul.counts import Counts
 from foul.unlearning.request import ForgetRequest
 
 
@@ -12,19 +13,23 @@ class Evidence:
         self._forget = request.forget_ids
         self._domains = {client.id: client.domain for client in request.forget + request.retain}
 
+    def counts(self, role: str, split: str) -> Counts:
+        """Over all samples of the retain or the forget clients."""
+        forget = role == "forget"
+        return self._counts([c for c in self._scores if (c in self._forget) == forget], split)
+
     def accuracy(self, role: str, split: str) -> float | None:
         """Over all samples of the retain or the forget clients; None without any."""
-        forget = role == "forget"
-        return self._share([c for c in self._scores if (c in self._forget) == forget], split)
+        return _known(self.counts(role, split))
 
     def held_out(self, domain: str) -> float | None:
         """Accuracy on the held-out samples of all clients of a domain; None without any."""
-        return self._share([c for c in self._scores if self._domains[c] == domain], "validation")
+        clients = [c for c in self._scores if self._domains[c] == domain]
+        return _known(self._counts(clients, "validation"))
 
-    def _share(self, clients: list[str], split: str) -> float | None:
+    def _counts(self, clients: list[str], split: str) -> Counts:
         scores = [s[split] for c in clients if split in (s := self._scores[c])]
-        samples = sum(score["samples"] for score in scores)
-        return sum(score["correct"] for score in scores) / samples if samples else None
+        return Counts(sum(s["correct"] for s in scores), sum(s["samples"] for s in scores))
 
     def to_dict(self) -> dict[str, float]:
         """Accuracy of every role and split that somebody told of."""
@@ -34,3 +39,7 @@ class Evidence:
             for split in ("train", "validation")
         }
         return {name: value for name, value in values.items() if value is not None}
+
+
+def _known(counts: Counts) -> float | None:
+    return counts.share if counts.samples else None

@@ -22,7 +22,7 @@ class FoulOptions(Section):
     """And as many of them as make this share of the rounds that learning took: after a long
     learning, further rounds still are few beside those of a Retrain. 0: none."""
     chance: float = Field(default=1.0, ge=0)
-    """How many standard errors of that accuracy are taken for chance."""
+    """How many standard errors of an accuracy are taken for chance."""
     scope: tuple[Literal["V", "head"], ...] = Field(default=("V", "head"), min_length=1)
     """The parts that travel and change."""
     matching: bool = True
@@ -90,6 +90,9 @@ class FoulOptions(Section):
     the data would have: forget clients try some radii. Off: always kappa."""
     target: float | None = Field(default=None, ge=0, le=1)
     """The forget accuracy to land on, instead of an estimate."""
+    indistinct: bool = True
+    """Where the target is the estimate for a whole domain: aim no higher than the forget clients'
+    accuracy on their own held-out samples, if that is lower by more than chance."""
     ramp: float = Field(default=0.5, ge=0, le=1)
     """Share of `rounds` over which forget accuracy is led down to the target."""
     probe: int = Field(default=256, ge=1)
@@ -197,6 +200,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         precision="float32",
         downwards="scope",
         control=False,
+        indistinct=False,
         delta=1.0,
         flat=0.0,
         simplex="joint" if as_printed else "split",

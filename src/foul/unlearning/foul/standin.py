@@ -14,7 +14,6 @@ says little about one that it did not see.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from foul.client.compress import Precision, encode
@@ -24,35 +23,11 @@ from foul.federation.ledger import Cost
 from foul.federation.messages import Tensors, join_groups, take_group
 from foul.learning.rounds import LearningState, learning_round
 from foul.models import build_network, deployed_state
+from foul.unlearning.foul.counts import Counts
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.method import Case
 
 PRECISION: Precision = "bfloat16"
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Correct answers among samples."""
-
-    correct: int = 0
-    samples: int = 0
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(self.correct + other.correct, self.samples + other.samples)
-
-    @property
-    def share(self) -> float:
-        return self.correct / max(1, self.samples)
-
-    @property
-    def standard_error(self) -> float:
-        """Of the share."""
-        return math.sqrt(self.share * (1 - self.share) / max(1, self.samples))
-
-    @property
-    def logit(self) -> float:
-        """Of the share of correct answers, kept finite by half an answer on either side."""
-        return math.log((self.correct + 0.5) / (self.samples - self.correct + 0.5))
 
 
 def on_the_line(

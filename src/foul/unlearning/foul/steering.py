@@ -7,10 +7,11 @@ import numpy as np
 
 from foul.errors import UserError
 from foul.federation.federation import RoundLog
+from foul.unlearning.foul.counts import Counts
 from foul.unlearning.foul.evidence import Evidence
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import aim_for
-from foul.unlearning.foul.standin import Counts, StandIn, on_the_line
+from foul.unlearning.foul.standin import StandIn, on_the_line
 from foul.unlearning.method import Case, MethodState
 
 
@@ -55,6 +56,8 @@ class Steering:
                 if held_out is not None:
                     numbers["estimates"][domain] = held_out
         target = self._target()
+        if unseen and options.indistinct:
+            target = self._no_better_than_held_out(target)
         ramp = round(options.ramp * options.rounds)
         numbers["target"] = target
         numbers["aim"] = aim_for(before, min(target, before), number, ramp)
@@ -80,6 +83,15 @@ class Steering:
         return weighted_mean(
             [estimates[c.domain] for c in known], [c.samples["train"] for c in known]
         )
+
+    def _no_better_than_held_out(self, target: float) -> float:
+        """The estimate, or the forget clients' accuracy on their own held-out samples if that is
+        lower by more than chance: who never saw their training samples knows these no better."""
+        held_out = self._evidence.counts("forget", "validation")
+        margin = self._options.chance * held_out.standard_error
+        if held_out.samples and held_out.share + margin < target:
+            return held_out.share
+        return target
 
     def _estimate(self, standin: StandIn, number: int, stage: str) -> dict[str, float]:
         """Score the stand-in and note what follows; answers its accuracies."""
