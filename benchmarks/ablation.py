@@ -38,6 +38,8 @@ VARIANTS: dict[str, tuple[str, list[str]]] = {
     "16 bits both ways": ("foul", ["precision=bfloat16"]),
     "32 bits both ways": ("foul", ["precision=float32"]),
     "no further rounds": ("foul", ["extra=0"]),
+    "clients count by samples": ("foul", ["fairness=0"]),
+    "estimate alone": ("foul", ["indistinct=false"]),
     "stage (1)": ("foul", ["matching=false"]),
     "foul-paper": ("foul-paper", []),
     "foul-printed": ("foul-printed", []),
