@@ -1,6 +1,5 @@
 import math
 
-import numpy as np
 import pytest
 import torch
 from factories import same_bits
@@ -63,11 +62,6 @@ def test_without_held_out_samples_it_is_the_stand_ins_own_accuracy(
 ) -> None:
     pair = (Counts(), other) if retain else (other, Counts())
     assert on_the_line(forget, *pair, 0.45, slope) == pytest.approx(smoothed(forget))
-
-
-def test_counts_add_up() -> None:
-    total = sum([Counts(1, 2), Counts(3, 6)], Counts())
-    assert (total, total.share, Counts().share) == (Counts(4, 8), 0.5, 0.0)
 
 
 def train(case: Case, rounds: int = 2) -> tuple[StandIn, Tensors]:
@@ -158,12 +152,3 @@ def test_scores_are_its_answers_to_all_forget_and_held_out_retain_samples(
     assert domains == {d: correct(of[d], "train", "validation") for d in ("east", "west")}
     assert retain == correct(of["north"] + of["south"], "validation")
     assert (domains["east"].samples, retain.samples) == (60, 12)
-
-
-@pytest.mark.parametrize(("correct", "samples"), [(3, 4), (90, 100), (0, 7), (7, 7)])
-def test_standard_error_of_a_share(correct: int, samples: int) -> None:
-    """That of the mean of zeros and ones."""
-    answers = np.repeat([1.0, 0.0], [correct, samples - correct])
-    expected = answers.std() / math.sqrt(samples)
-    assert Counts(correct, samples).standard_error == pytest.approx(expected)
-    assert Counts().standard_error == 0.0
