@@ -1,6 +1,7 @@
 """Numbers that tasks answer with, as the server will use them: what must be there, of which kind.
 
-Counts weigh clients in averages, so they must be counts; a loss may be anything, also NaN.
+Counts weigh clients in averages, so they must be counts; a loss may be anything, also NaN, and who
+weighs by losses must bear that.
 """
 
 from collections.abc import Mapping

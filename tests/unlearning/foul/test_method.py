@@ -105,6 +105,22 @@ def test_where_nothing_is_fitted_clients_count_by_samples(case_for: MakeCase) ->
         close(sent[True], {n: t.double() + step[n] for n, t in sent[False].items()})
 
 
+@pytest.mark.parametrize("loss", [0.0, -1.0, float("nan")])
+def test_a_round_bears_whatever_retain_clients_say_they_lost(
+    case_for: MakeCase, loss: float
+) -> None:
+    def says(request: Request, reply: Reply) -> Reply:
+        if request.task == "unlearn" and not request.client.startswith("east"):
+            return replace(reply, numbers={**reply.numbers, "loss": loss})
+        return reply
+
+    case = case_for("domain:east", meddle=says)
+    state, _ = rounds(case, foul(normalise="none"), 1)
+    moved, expected = case_for("domain:east"), foul(normalise="none", fairness=0.0)
+    # Nobody lost more than another: the same as by samples.
+    close(state.tensors, rounds(moved, expected, 1)[0].tensors, 1e-5)
+
+
 def test_a_causal_head_does_not_notice(case_for: MakeCase, make_net: MakeNet) -> None:
     """Why such a model is refused (decision 1): no logit changes by a single bit."""
     case = case_for()

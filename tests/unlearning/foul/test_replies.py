@@ -41,13 +41,27 @@ def test_who_still_loses_counts_more(fairness: float, shares: list[float]) -> No
     assert replies.sorted()[2] == pytest.approx(shares)
 
 
-@pytest.mark.parametrize("losses", [{}, {"a": 0.0, "b": 0.0}, {"a": float("nan"), "b": 1.0}])
-def test_without_a_loss_to_go_by_samples_count(losses: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    ("losses", "shares"),
+    [
+        ({}, [1.0, 2.0, 3.0]),
+        ({"a": 0.0, "b": 0.0, "c": 0.0}, [1.0, 2.0, 3.0]),
+        # As those of forget clients, whose shares do not count, may be larger.
+        ({"a": 0.0, "b": 0.0, "c": 5.0}, [0.0, 0.0, 9.0]),
+        ({"a": float("nan"), "b": 1.0, "c": 3.0}, [1.0, 1.0, 4.5]),
+        ({"a": float("inf"), "b": 1.0, "c": 3.0}, [1.0, 1.0, 4.5]),
+        ({"a": -1.0, "b": 1.0, "c": 2.0}, [0.0, 2.0, 6.0]),
+    ],
+)
+def test_whatever_clients_say_they_lost_shares_are_numbers(
+    losses: dict[str, float], shares: list[float]
+) -> None:
     replies = Replies(1)
-    replies.fairness = 1.0
-    replies.deltas, replies.weights, replies.losses = (
-        {"a": {}, "b": {}},
-        {"a": 1.0, "b": 2.0},
-        losses,
-    )
-    assert replies.sorted()[2] == [1.0, 2.0]
+    replies.fairness, replies.losses = 1.0, losses
+    replies.deltas = {"a": {}, "b": {}, "c": {}}
+    replies.weights = {"a": 1.0, "b": 2.0, "c": 3.0}
+    _, _, told = replies.sorted()
+    assert told == pytest.approx(shares, abs=1e-9)
+    # Never nothing: a mean of clients that lose nothing is a mean.
+    assert min(told) > 0
+    assert told[1] / told[0] == pytest.approx(2.0) or losses["a"] != losses["b"]

@@ -103,7 +103,7 @@ class Foul(Method[FoulOptions]):
         sent = message(self.options, scope, take_group(state.extra, "step"))
         self._collect(case, state, replies, case.request.retain, sent, "cross_entropy")
         unfit = self._unfit(case, state, replies)
-        # Where everybody still loses, it only makes the steps of few clients larger.
+        # Where everybody still loses it costs retain accuracy (PACS: docs/decisions.md, 13).
         replies.fairness = 0.0 if unfit else self.options.fairness
         if self.options.matching and not self.options.departed:
             if self.options.forget_from == "centre":

@@ -7,6 +7,9 @@ from foul.federation.messages import Numbers, Tensors
 from foul.unlearning.foul.steering import weighted_mean
 from foul.unlearning.request import ForgetRequest
 
+NO_LOSS = 1e-12
+"""What a loss of 0 counts as: of clients that have all lost nothing, none may count for nothing."""
+
 
 class Replies:
     """What one round's clients answered."""
@@ -41,12 +44,14 @@ class Replies:
 
     def _shares(self, clients: list[str]) -> list[float]:
         """`n_u (L_u / mean L)^fairness`: samples, times how much is still lost on them. Who told no
-        loss (its delta is an old one) counts as if it were the mean."""
-        told = [self.losses[client] for client in clients if client in self.losses]
-        mean = sum(told) / len(told) if told else 0.0
-        if not 0.0 < mean < math.inf:
-            return [self.weights[client] for client in clients]
+        loss, or one that is no number, counts as if it were the mean."""
+        losses = {
+            client: max(self.losses[client], NO_LOSS)
+            for client in clients
+            if math.isfinite(self.losses.get(client, math.nan))
+        }
+        mean = sum(losses.values()) / len(losses) if losses else 1.0
         return [
-            self.weights[client] * (self.losses.get(client, mean) / mean) ** self.fairness
+            self.weights[client] * (losses.get(client, mean) / mean) ** self.fairness
             for client in clients
         ]
