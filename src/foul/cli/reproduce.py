@@ -100,14 +100,13 @@ def reproduce(
         _list(as_json)
         return
     chosen, wanted = experiment(name), parse_size(size)
-    texts = data or []
+    earlier, texts = read_earlier(known or []), data or []
     paths = [text for text in texts if "=" not in text]
     overrides = dict(parse_override(text) for text in texts if "=" in text)
     keep = runs or (out / "runs" if out else PLACE / "runs")
     asked = Asked(
         sources_for(chosen, paths, names or [], wanted, keep), wanted, forget or (), overrides
     )
-    earlier = read_earlier(known or [])
     with ProgressDisplay(quiet) as display:
         if estimate:
             _estimate(chosen, asked, seeds, display, as_json)

@@ -95,7 +95,7 @@ def test_results_of_other_data_are_refused(first: Done, tmp_path: Path) -> None:
         ("[]", "is not what `foul reproduce` writes"),
         ('{"version": "1", "date": "today"}', "KeyError: 'trials'"),
         ('{"version": "1", "date": "today", "trials": [3]}', "TypeError"),
-        ("{", "table.json"),
+        ("# a page", "table.json is not what `foul reproduce` writes"),
     ],
 )
 def test_what_is_no_such_file_is_named(text: str | None, problem: str, tmp_path: Path) -> None:

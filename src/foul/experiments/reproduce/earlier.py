@@ -1,5 +1,6 @@
 """Results of an earlier command, on this machine or another, from the JSON file that it wrote."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,8 @@ from typing import Any
 
 from foul.errors import UserError
 from foul.experiments.store import ResultStore
-from foul.runs.results import read_json
+
+_REMEDY = "Give the JSON file of a table or figure: runs/reproduce/NAME/NAME-DATA.json."
 
 
 @dataclass(frozen=True)
@@ -33,18 +35,18 @@ def read_earlier(files: Iterable[Path]) -> dict[str, Earlier]:
     found: dict[str, Earlier] = {}
     for file in files:
         if not file.is_file():
-            raise UserError(f"There is no file {file}", "Give the JSON that a command wrote.")
+            raise UserError(f"There is no file {file}", _REMEDY)
         try:
-            told = read_json(file)
+            told = json.loads(file.read_text())
             stamp = f"{file.name} (foul {told['version']}, {told['date']})"
             for trial in told["trials"]:
                 learned = trial["learned"]["accuracy"]
                 for key, result in trial["results"].items():
                     found.setdefault(key, Earlier(result.get("origin", stamp), learned, result))
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise UserError(
                 f"{file} is not what `foul reproduce` writes ({type(error).__name__}: {error})",
-                "Give the JSON file of a table or figure: runs/reproduce/NAME/NAME-DATA.json.",
+                _REMEDY,
             ) from error
     return found
 
