@@ -37,7 +37,7 @@ def read_earlier(files: Iterable[Path]) -> dict[str, Earlier]:
         if not file.is_file():
             raise UserError(f"There is no file {file}", _REMEDY)
         try:
-            told = json.loads(file.read_text())
+            told = json.loads(file.read_text(encoding="utf-8"))
             stamp = f"{file.name} (foul {told['version']}, {told['date']})"
             for trial in told["trials"]:
                 learned = trial["learned"]["accuracy"]
