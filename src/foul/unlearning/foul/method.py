@@ -1,8 +1,6 @@
 """FOUL's rounds: ask for deltas, match them, try how far to go, step."""
 
-import math
 import time
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -11,21 +9,12 @@ from uuid import uuid4
 import numpy as np
 
 from foul.client.compress import decode, encode
-from foul.federation.federation import QuorumError, RoundLog
 from foul.federation.ledger import Cost
-from foul.federation.messages import (
-    ClientInfo,
-    Numbers,
-    Tensors,
-    added,
-    join_groups,
-    key_of,
-    take_group,
-)
+from foul.federation.messages import Tensors, added, join_groups, key_of, take_group
 from foul.matching import gram_matrix, match, weighted_sum
-from foul.models import DEPLOYED, part_of
+from foul.unlearning.foul.asking import Asking, Holding, frozen_of, scope_of
 from foul.unlearning.foul.evidence import Evidence
-from foul.unlearning.foul.messages import Message, message, message_from
+from foul.unlearning.foul.messages import message, message_from
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS, choose_radius, is_flat
 from foul.unlearning.foul.replies import Replies
@@ -33,10 +22,6 @@ from foul.unlearning.foul.standin import StandIn
 from foul.unlearning.foul.steering import Steering, unseen_domains
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.requirements import Requirements
-from foul.unlearning.training import local_recipe
-
-UNUSED = "V.logvar."
-"""V's log variance serves reconstruction only: no answer depends on it."""
 
 
 class Foul(Method[FoulOptions]):
@@ -53,7 +38,7 @@ class Foul(Method[FoulOptions]):
 
     def __init__(self, options: FoulOptions) -> None:
         super().__init__(options)
-        self._ready: set[str] | None = None
+        self._holding = Holding()
 
     @property
     def needs(self) -> Requirements:
@@ -65,13 +50,13 @@ class Foul(Method[FoulOptions]):
         """Send the frozen parts once; clients keep their outputs."""
         state = MethodState(dict(case.learned))
         state.numbers = {
-            "frozen": key_of(self._frozen(case, state)),
+            "frozen": key_of(frozen_of(self.options, case)),
             # What clients keep between rounds belongs to this attempt alone.
             "session": uuid4().hex,
             "estimates": {},
         }
-        self._ready = set()
-        self._freeze(case, state, 0)
+        self._holding = Holding(known=True)
+        self._asking(case, state, 0).freeze()
         if unseen_domains(case, self.options):
             state.extra = StandIn(case, self.options).start()
         return state
@@ -82,6 +67,9 @@ class Foul(Method[FoulOptions]):
 
     def _planned(self, case: Case, state: MethodState) -> int:
         return self.options.planned(state.numbers.get("unfit", False), case.learned_rounds)
+
+    def _asking(self, case: Case, state: MethodState, number: int) -> Asking:
+        return Asking(self.options, case, state, self._holding, number, self.name)
 
     def step(self, case: Case, state: MethodState) -> dict[str, Any]:
         # A round that fails half way leaves the state as it was.
@@ -97,11 +85,12 @@ class Foul(Method[FoulOptions]):
 
     def _step(self, case: Case, state: MethodState) -> dict[str, Any]:
         began, number = time.perf_counter(), state.round + 1
-        self._freeze(case, state, number)
+        asking = self._asking(case, state, number)
+        asking.freeze()
         replies = Replies(number)
-        scope = self._scope(case, state)
+        scope = scope_of(self.options, case, state.tensors)
         sent = message(self.options, scope, take_group(state.extra, "step"))
-        self._collect(case, state, replies, case.request.retain, sent, "cross_entropy")
+        asking.deltas(case.request.retain, sent, "cross_entropy", replies)
         unfit = self._unfit(case, state, replies)
         # Where everybody still loses it costs retain accuracy (PACS: docs/decisions.md, 13).
         replies.fairness = 0.0 if unfit else self.options.fairness
@@ -110,8 +99,7 @@ class Foul(Method[FoulOptions]):
                 start = added(scope, self._centre(replies))
                 sent = message_from(self.options, take_group(state.extra, "start"), start)
                 replies.start = sent.scope
-            loss = self._forget_loss(state)
-            self._collect(case, state, replies, case.request.forget, sent, loss)
+            asking.deltas(case.request.forget, sent, self._forget_loss(state), replies)
         evidence = Evidence(replies.scores, case.request)
         losses = replies.mean_losses(case.request)
         steering = Steering(self.options, case, state, evidence, replies.log)
@@ -133,7 +121,7 @@ class Foul(Method[FoulOptions]):
             state.tensors |= take_group(state.extra, "before")
             state.extra = {}
         else:
-            update, told = self._update(case, state, replies)
+            update, told = self._update(case, state, replies, asking)
             record |= told
             if not self.options.controlled:
                 state.extra = join_groups({"before": scope})
@@ -160,136 +148,12 @@ class Foul(Method[FoulOptions]):
             return "cross_entropy"
         return "unlikelihood" if state.numbers.get("flat") else "bounded"
 
-    # Asking clients
-
-    def _freeze(self, case: Case, state: MethodState, number: int) -> None:
-        """Send the frozen parts to those who have not got them: all, or who was away before."""
-        asked = self._asked(case)
-        settings: Numbers = {"frozen": state.numbers["frozen"], "splits": ["train", "validation"]}
-        if self._ready is None:
-            # Resumed by another process: do they still have what they were sent?
-            self._ready = set()
-            self._ask_freeze(case, asked, {}, settings, number)
-        missing = [client for client in asked if client.id not in self._ready]
-        if missing:
-            frozen = encode(self._frozen(case, state), self.options.frozen_precision)
-            self._ask_freeze(case, missing, frozen, settings, number)
-
-    def _ask_freeze(
-        self,
-        case: Case,
-        clients: Sequence[ClientInfo],
-        tensors: Tensors,
-        settings: Numbers,
-        number: int,
-    ) -> None:
-        assert self._ready is not None
-        try:
-            for reply in case.federation.ask(
-                "freeze",
-                clients,
-                tensors,
-                settings,
-                round=number,
-                stage=self.name,
-                log=RoundLog(),
-            ):
-                if reply.numbers["ready"]:
-                    self._ready.add(reply.client)
-        except QuorumError:
-            # Later it is the round itself that counts who is there.
-            if number == 0:
-                raise
-
-    def _asked(self, case: Case) -> Sequence[ClientInfo]:
-        alone = self.options.departed or not self.options.matching
-        return case.request.retain if alone else case.federation.clients
-
-    def _collect(
-        self,
-        case: Case,
-        state: MethodState,
-        replies: Replies,
-        clients: Sequence[ClientInfo],
-        sent: Message,
-        loss: str,
-    ) -> None:
-        forget = clients is case.request.forget
-        log = RoundLog()
-        holding = state.numbers.get("holding", ()) if sent.step else ()
-        for reply in case.federation.ask(
-            "unlearn",
-            clients,
-            sent.whole,
-            self._settings(case, state, replies.number, loss, forget),
-            round=replies.number,
-            stage=self.name,
-            log=log,
-            like=encode(sent.scope, self.options.precision),
-            instead=dict.fromkeys(holding, sent.step),
-        ):
-            told = decode(reply.tensors)
-            # In the scope's order: sums over coordinates must not depend on how tensors travelled.
-            replies.deltas[reply.client] = {name: told[name] for name in sent.scope}
-            replies.weights[reply.client] = reply.numbers["samples"]
-            replies.scores[reply.client] = reply.numbers["scores"]
-            replies.losses[reply.client] = reply.numbers["loss"]
-        replies.log.absorb(log)
-
-    def _settings(
-        self, case: Case, state: MethodState, number: int, loss: str, forget: bool
-    ) -> Numbers:
-        options = self.options
-        return {
-            "frozen": state.numbers["frozen"],
-            "session": state.numbers["session"],
-            "stepwise": options.stepwise,
-            # How well training data is answered is asked of forget clients alone.
-            "splits": ["train", "validation"] if forget else ["validation"],
-            "scope": list(options.scope),
-            "loss": loss,
-            "epochs": options.unfit_epochs if state.numbers.get("unfit") else options.epochs,
-            "min_steps": options.min_steps,
-            "rate": options.rate * (options.steep_rate if loss == "unlikelihood" else 1.0),
-            "rate_scale": self._rate_scale(case, state, number),
-            "precision": options.precision,
-            "learning": local_recipe(case, options.batch_size, options.momentum),
-            "seed": case.federation.seed,
-        }
-
-    def _rate_scale(self, case: Case, state: MethodState, number: int) -> float:
-        """Half a cosine from 1 to `final_rate` over the planned rounds."""
-        planned = self._planned(case, state)
-        done = min(1.0, (number - 1) / max(1, planned - 1))
-        final = self.options.final_rate
-        return final + (1 - final) * 0.5 * (1 + math.cos(math.pi * done))
-
-    def _scope(self, case: Case, state: MethodState) -> Tensors:
-        return {
-            name: tensor
-            for name, tensor in state.tensors.items()
-            if part_of(name) in self.options.scope
-            and name not in case.buffers
-            and not name.startswith(UNUSED)
-        }
-
-    def _frozen(self, case: Case, state: MethodState) -> Tensors:
-        """What is deployed and does not change: V's running statistics are fixed too."""
-        scope = self._scope(case, state)
-        return {
-            name: tensor
-            for name, tensor in case.learned.items()
-            if part_of(name) in DEPLOYED and name not in scope and not name.startswith(UNUSED)
-        }
-
-    # The update
-
     def _update(
-        self, case: Case, state: MethodState, replies: Replies
+        self, case: Case, state: MethodState, replies: Replies, asking: Asking
     ) -> tuple[Tensors, dict[str, Any]]:
         """The step of this round, and what to note of it."""
         if self.options.departed:
-            scope = self._scope(case, state)
+            scope = scope_of(self.options, case, state.tensors)
             for client in case.request.forget:
                 kept = case.deltas[client.id]
                 replies.deltas[client.id] = {name: kept[name] for name in scope}
@@ -318,7 +182,7 @@ class Foul(Method[FoulOptions]):
         if replies.start:
             middle = {name: start - state.tensors[name] for name, start in replies.start.items()}
         way = weighted_sum(rate * (matching.weights - centre.weights), rows)
-        accuracies = self._probe(case, state, middle, way, replies)
+        accuracies = asking.probe(middle, way, replies)
         share, expected = choose_radius(POINTS, accuracies, state.numbers["aim"])
         state.numbers["expected"] = expected
         state.numbers["flat"] = state.numbers.get("flat", False) or is_flat(
@@ -338,32 +202,3 @@ class Foul(Method[FoulOptions]):
         """Products of all pairs, and the sums of the centre and of the way from it."""
         flops = clients * (clients + 1) * numbers + 4 * clients * numbers
         case.federation.ledger.record(self.name, Cost(flops_server=flops))
-
-    def _probe(
-        self, case: Case, state: MethodState, middle: Tensors, way: Tensors, replies: Replies
-    ) -> list[float]:
-        """Forget accuracy at each point, as the forget clients tried it."""
-        tensors = join_groups({"way": encode(way, self.options.precision)})
-        if not (self.options.stepwise and replies.start):
-            centre = added({name: state.tensors[name] for name in middle}, middle)
-            tensors |= join_groups({"centre": encode(centre, self.options.weights_precision)})
-        settings: Numbers = {
-            "frozen": state.numbers["frozen"],
-            "session": state.numbers["session"],
-            "points": list(POINTS),
-            "samples": self.options.probe,
-        }
-        correct, samples, log = np.zeros(len(POINTS)), 0, RoundLog()
-        for reply in case.federation.ask(
-            "probe",
-            case.request.forget,
-            tensors,
-            settings,
-            round=replies.number,
-            stage=self.name,
-            log=log,
-        ):
-            correct += reply.numbers["correct"]
-            samples += reply.numbers["samples"]
-        replies.log.spent(log.costs)
-        return [float(share) for share in correct / max(1, samples)]

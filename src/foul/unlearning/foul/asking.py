@@ -1,0 +1,182 @@
+"""What FOUL asks of its clients: to keep outputs, to send deltas, to try radii."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from foul.client.compress import decode, encode
+from foul.federation.federation import QuorumError, RoundLog
+from foul.federation.messages import ClientInfo, Numbers, Tensors, added, join_groups
+from foul.models import DEPLOYED, part_of
+from foul.unlearning.foul.messages import Message
+from foul.unlearning.foul.options import FoulOptions
+from foul.unlearning.foul.radius import POINTS
+from foul.unlearning.foul.replies import Replies
+from foul.unlearning.method import Case, MethodState
+from foul.unlearning.training import local_recipe
+
+UNUSED = "V.logvar."
+"""V's log variance serves reconstruction only: no answer depends on it."""
+
+
+def scope_of(options: FoulOptions, case: Case, tensors: Tensors) -> Tensors:
+    """What travels and changes, without running statistics: their mean needs no matching."""
+    return {
+        name: tensor
+        for name, tensor in tensors.items()
+        if part_of(name) in options.scope
+        and name not in case.buffers
+        and not name.startswith(UNUSED)
+    }
+
+
+def frozen_of(options: FoulOptions, case: Case) -> Tensors:
+    """What is deployed and does not change: V's running statistics are fixed too."""
+    scope = scope_of(options, case, case.learned)
+    return {
+        name: tensor
+        for name, tensor in case.learned.items()
+        if part_of(name) in DEPLOYED and name not in scope and not name.startswith(UNUSED)
+    }
+
+
+@dataclass
+class Holding:
+    """Who holds the frozen parts and their outputs, as far as this process knows."""
+
+    clients: set[str] = field(default_factory=set)
+    known: bool = False
+    """Whether anybody was sent or asked anything yet. A method that another process resumes knows
+    nothing."""
+
+
+class Asking:
+    """One round's questions, for the method whose stage this is."""
+
+    def __init__(
+        self,
+        options: FoulOptions,
+        case: Case,
+        state: MethodState,
+        holding: Holding,
+        number: int,
+        stage: str,
+    ) -> None:
+        self._options, self._case, self._state = options, case, state
+        self._holding, self._number, self._stage = holding, number, stage
+
+    def freeze(self) -> None:
+        """Send the frozen parts to those who have not got them: all, or who was away before."""
+        alone = self._options.departed or not self._options.matching
+        asked = self._case.request.retain if alone else self._case.federation.clients
+        if not self._holding.known:
+            # Resumed by another process: do they still have what they were sent?
+            self._holding.known = True
+            self._ask_freeze(asked, {})
+        missing = [client for client in asked if client.id not in self._holding.clients]
+        if missing:
+            frozen = frozen_of(self._options, self._case)
+            self._ask_freeze(missing, encode(frozen, self._options.frozen_precision))
+
+    def _ask_freeze(self, clients: Sequence[ClientInfo], tensors: Tensors) -> None:
+        settings: Numbers = {
+            "frozen": self._state.numbers["frozen"],
+            "splits": ["train", "validation"],
+        }
+        try:
+            for reply in self._case.federation.ask(
+                "freeze",
+                clients,
+                tensors,
+                settings,
+                round=self._number,
+                stage=self._stage,
+                log=RoundLog(),
+            ):
+                if reply.numbers["ready"]:
+                    self._holding.clients.add(reply.client)
+        except QuorumError:
+            # Later it is the round itself that counts who is there.
+            if self._number == 0:
+                raise
+
+    def deltas(
+        self, clients: Sequence[ClientInfo], sent: Message, loss: str, replies: Replies
+    ) -> None:
+        """Let clients train the scope from what is sent, and note what they answer."""
+        log = RoundLog()
+        holding = self._state.numbers.get("holding", ()) if sent.step else ()
+        for reply in self._case.federation.ask(
+            "unlearn",
+            clients,
+            sent.whole,
+            self._settings(loss, forget=clients is self._case.request.forget),
+            round=self._number,
+            stage=self._stage,
+            log=log,
+            like=encode(sent.scope, self._options.precision),
+            instead=dict.fromkeys(holding, sent.step),
+        ):
+            told = decode(reply.tensors)
+            # In the scope's order: sums over coordinates must not depend on how tensors travelled.
+            replies.deltas[reply.client] = {name: told[name] for name in sent.scope}
+            replies.weights[reply.client] = reply.numbers["samples"]
+            replies.scores[reply.client] = reply.numbers["scores"]
+            replies.losses[reply.client] = reply.numbers["loss"]
+        replies.log.absorb(log)
+
+    def _settings(self, loss: str, forget: bool) -> Numbers:
+        options, numbers = self._options, self._state.numbers
+        return {
+            "frozen": numbers["frozen"],
+            "session": numbers["session"],
+            "stepwise": options.stepwise,
+            # How well training data is answered is asked of forget clients alone.
+            "splits": ["train", "validation"] if forget else ["validation"],
+            "scope": list(options.scope),
+            "loss": loss,
+            "epochs": options.unfit_epochs if numbers.get("unfit") else options.epochs,
+            "min_steps": options.min_steps,
+            "rate": options.rate * (options.steep_rate if loss == "unlikelihood" else 1.0),
+            "rate_scale": self._rate_scale(),
+            "precision": options.precision,
+            "learning": local_recipe(self._case, options.batch_size, options.momentum),
+            "seed": self._case.federation.seed,
+        }
+
+    def _rate_scale(self) -> float:
+        """Half a cosine from 1 to `final_rate` over the planned rounds."""
+        unfit = self._state.numbers.get("unfit", False)
+        planned = self._options.planned(unfit, self._case.learned_rounds)
+        done = min(1.0, (self._number - 1) / max(1, planned - 1))
+        final = self._options.final_rate
+        return final + (1 - final) * 0.5 * (1 + math.cos(math.pi * done))
+
+    def probe(self, middle: Tensors, way: Tensors, replies: Replies) -> list[float]:
+        """Forget accuracy at each point of the way, as the forget clients tried it."""
+        tensors = join_groups({"way": encode(way, self._options.precision)})
+        if not (self._options.stepwise and replies.start):
+            centre = added({name: self._state.tensors[name] for name in middle}, middle)
+            tensors |= join_groups({"centre": encode(centre, self._options.weights_precision)})
+        settings: Numbers = {
+            "frozen": self._state.numbers["frozen"],
+            "session": self._state.numbers["session"],
+            "points": list(POINTS),
+            "samples": self._options.probe,
+        }
+        correct, samples, log = np.zeros(len(POINTS)), 0, RoundLog()
+        for reply in self._case.federation.ask(
+            "probe",
+            self._case.request.forget,
+            tensors,
+            settings,
+            round=self._number,
+            stage=self._stage,
+            log=log,
+        ):
+            correct += reply.numbers["correct"]
+            samples += reply.numbers["samples"]
+        replies.log.spent(log.costs)
+        return [float(share) for share in correct / max(1, samples)]
