@@ -1,5 +1,6 @@
 """Rounds of FOUL on a case, and the sums they are compared with."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from foul.client.compress import decode
 from foul.federation.messages import Reply, Request, Tensors
 from foul.unlearning import Case, Foul, FoulOptions, MethodState
 
+CLASSES = 3
+"""Of the synthetic set."""
 Pairs = Sequence[tuple[Request, Reply]]
 PLAIN: dict[str, Any] = {
     "unfit": 100.0,
@@ -48,8 +51,10 @@ def of_role(case: Case, pairs: Pairs, forget: bool) -> Pairs:
 
 
 def weight_of(reply: Reply, fairness: float = 1.0) -> float:
-    """What a client counts in a mean: its samples, times a power of what it lost on them."""
-    return float(reply.numbers["samples"] * reply.numbers["loss"] ** fairness)
+    """What a client counts in a mean: its samples, times a power of what it lost on them, which
+    counts as no more than the loss of who answers by chance."""
+    loss = min(reply.numbers["loss"], math.log(CLASSES))
+    return float(reply.numbers["samples"] * loss**fairness)
 
 
 def mean_of(replies: Pairs, fairness: float = 1.0) -> Tensors:

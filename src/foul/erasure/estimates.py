@@ -208,7 +208,7 @@ class Estimator:
         down = len(asked) * wide * (network.deployed - scope)
         seen = sum(c.samples["train"] + c.samples["validation"] for c in asked)
         flops = seen * network.frozen_flops
-        epochs = options.unfit_epochs if unfit else options.epochs
+        epochs = options.pace(unfit).epochs
         steps = sum(
             max(
                 epochs * _train(client),

@@ -15,7 +15,10 @@ from foul.unlearning.methods import METHODS, make_method
 
 _ELSEWHERE = ("device", "workers", "threads", "tensorboard", "engine", "flower")
 """Settings of the machine: they change how fast a result comes, not what it is."""
-_NEUTRAL = (("again", 0), ("learned_share", 0.0), ("fairness", 0.0), ("indistinct", False))
+_NEUTRAL = (
+    *(("again", 0), ("learned_share", 0.0), ("fairness", 0.0), ("indistinct", False)),
+    *(("unfit_rate", None), ("unfit_momentum", 0.0)),
+)
 """Options that came later: at these values they decide nothing."""
 _BULK = ("records", "identity", "model")
 """What belongs to the run folder, not to a table."""

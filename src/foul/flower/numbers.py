@@ -49,6 +49,11 @@ class _Ready(_Answer):
     ready: bool
 
 
+class _Frozen(_Ready):
+    samples: Count = 0
+    loss: float = 0.0
+
+
 class _Fooled(_Weighed):
     fooled: Count
 
@@ -66,7 +71,7 @@ _KINDS: Mapping[str, TypeAdapter[Any]] = {
     for task, kind in {
         "learn": _Learned,
         "evaluate": dict[str, _Score],
-        "freeze": _Ready,
+        "freeze": _Frozen,
         "keep": _Ready,
         "unlearn": _Unlearned,
         "train": _Weighed,

@@ -90,19 +90,25 @@ def test_without_a_radius_the_update_is_the_retain_mean(
     close({n: state.tensors[n] for n in mean}, {n: case.learned[n] + mean[n] for n in mean})
 
 
-def test_where_nothing_is_fitted_clients_count_by_samples(case_for: MakeCase) -> None:
-    """In the first round too, in which that is found out."""
+@pytest.mark.parametrize("matching", [True, False])
+def test_where_the_data_is_not_fitted_the_retain_clients_last_step_is_made_again_in_part(
+    case_for: MakeCase, matching: bool
+) -> None:
+    """v <- m v + mean of the deltas; forget clients start where v leads."""
     case = case_for()
-    rounds(case, foul(rounds=2, normalise="none", unfit=0.0, fairness=1.0))
+    plain: dict[str, Any] = {"kappa": 0, "normalise": "none", "extra": 0, "unfit": 0.0}
+    state, _ = rounds(case, foul(rounds=3, unfit_momentum=0.5, matching=matching, **plain))
     pairs = engine_of(case).of_task("unlearn")
-    for number in (1, 2):
+    scope, step = travelling(case, "V", "head"), dict[str, torch.Tensor]()
+    for number in (1, 2, 3):
         now = [pair for pair in pairs if pair[0].round == number]
-        sent = {
-            forget: take_group(of_role(case, now, forget)[0][0].tensors, "scope")
-            for forget in (True, False)
-        }
-        step = mean_of(of_role(case, now, forget=False), fairness=0.0)
-        close(sent[True], {n: t.double() + step[n] for n, t in sent[False].items()})
+        mean = mean_of(of_role(case, now, forget=False))
+        step = {n: t + 0.5 * step[n] if step else t for n, t in mean.items()}
+        end = {n: t.double() + step[n] for n, t in scope.items()}
+        for request, _ in of_role(case, now, forget=True):
+            close(take_group(request.tensors, "scope"), end)
+        scope = end
+    close({n: state.tensors[n] for n in scope}, scope)
 
 
 @pytest.mark.parametrize("loss", [0.0, -1.0, float("nan")])
@@ -436,16 +442,18 @@ def test_in_the_papers_form_all_start_from_the_model_of_the_round(case_for: Make
         assert all(same_bits(tensors, sent[0]) for tensors in sent)
 
 
-@pytest.mark.parametrize(("unfit", "later", "more"), [(0.0, 3.0, 2), (100.0, 1.0, 0)])
+@pytest.mark.parametrize(("unfit", "later", "more"), [(0.0, 4.0, 2), (100.0, 1.0, 0)])
 def test_clients_work_longer_and_for_more_rounds_where_the_training_data_is_not_fitted(
     case_for: MakeCase, unfit: float, later: float, more: int
 ) -> None:
     case = case_for()
-    chosen = foul(rounds=3, epochs=1.0, unfit_epochs=3.0, extra=2, unfit=unfit)
+    chosen = foul(
+        rounds=3, epochs=1.0, rate=0.25, unfit_epochs=4.0, unfit_rate=1.0, extra=2, unfit=unfit
+    )
     rounds(case, chosen)
     pairs = engine_of(case).of_task("unlearn")
-    epochs = {r.round: r.settings["epochs"] for r, _ in pairs}
-    assert epochs == {1: 1.0} | dict.fromkeys(range(2, 4 + more), later)
+    work = {r.round: (r.settings["epochs"], r.settings["rate"]) for r, _ in pairs}
+    assert work == dict.fromkeys(range(1, 4 + more), (later, 0.25 * later))
     # The rate falls over all of them.
     scales = {r.round: r.settings["rate_scale"] for r, _ in pairs}
     assert scales[3 + more] == pytest.approx(chosen.options.final_rate)

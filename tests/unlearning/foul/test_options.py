@@ -3,6 +3,7 @@ from pydantic import ValidationError
 
 from foul.matching import MatchingOptions
 from foul.unlearning import Foul, FoulOptions, paper_options
+from foul.unlearning.foul.options import Pace
 
 
 @pytest.mark.parametrize(
@@ -89,3 +90,12 @@ def test_rounds_are_planned_by_what_learning_took_and_left(
     values: dict[str, object], unfit: bool, learned: int, planned: int
 ) -> None:
     assert FoulOptions.model_validate(values).planned(unfit, learned) == planned
+
+
+def test_the_pace_is_another_where_the_data_is_not_fitted() -> None:
+    options = FoulOptions(epochs=1, rate=0.2, unfit_epochs=2, unfit_rate=0.1, unfit_momentum=0.4)
+    assert options.pace(False) == Pace(1, 0.2, 0.0)
+    assert options.pace(True) == Pace(2, 0.1, 0.4)
+    assert FoulOptions(rate=0.2, unfit_rate=None).pace(True).rate == 0.2
+    # The paper knows no such thing.
+    assert paper_options().pace(True) == paper_options().pace(False)

@@ -33,8 +33,7 @@ def test_clients_come_in_the_order_of_their_names() -> None:
     [(0.0, [10.0, 10.0, 40.0]), (1.0, [5.0, 15.0, 40.0]), (2.0, [2.5, 22.5, 40.0])],
 )
 def test_who_still_loses_counts_more(fairness: float, shares: list[float]) -> None:
-    replies = Replies(1)
-    replies.fairness = fairness
+    replies = Replies(1, fairness)
     replies.deltas = {"a": {}, "b": {}, "gone": {}}
     replies.weights = {"a": 10.0, "b": 10.0, "gone": 40.0}
     replies.losses = {"a": 1.0, "b": 3.0}
@@ -56,8 +55,8 @@ def test_who_still_loses_counts_more(fairness: float, shares: list[float]) -> No
 def test_whatever_clients_say_they_lost_shares_are_numbers(
     losses: dict[str, float], shares: list[float]
 ) -> None:
-    replies = Replies(1)
-    replies.fairness, replies.losses = 1.0, losses
+    replies = Replies(1, fairness=1.0)
+    replies.losses = losses
     replies.deltas = {"a": {}, "b": {}, "c": {}}
     replies.weights = {"a": 1.0, "b": 2.0, "c": 3.0}
     _, _, told = replies.sorted()
@@ -65,3 +64,11 @@ def test_whatever_clients_say_they_lost_shares_are_numbers(
     # Never nothing: a mean of clients that lose nothing is a mean.
     assert min(told) > 0
     assert told[1] / told[0] == pytest.approx(2.0) or losses["a"] != losses["b"]
+
+
+def test_no_client_can_take_the_mean_by_saying_that_it_lost_much() -> None:
+    replies = Replies(1, fairness=1.0, most=2.0)
+    replies.deltas, replies.weights = {"a": {}, "b": {}}, {"a": 1.0, "b": 1.0}
+    replies.losses = {"a": 1.0, "b": 1e9}
+    one, other = replies.sorted()[2]
+    assert other == pytest.approx(2 * one)

@@ -67,8 +67,9 @@ class Asking:
         self._options, self._case, self._state = options, case, state
         self._holding, self._number, self._stage = holding, number, stage
 
-    def freeze(self) -> None:
-        """Send the frozen parts to those who have not got them: all, or who was away before."""
+    def freeze(self) -> dict[str, Numbers]:
+        """Send the frozen parts to those who have not got them: all, or who was away before.
+        Answers what those said who were sent anything."""
         alone = self._options.departed or not self._options.matching
         asked = self._case.request.retain if alone else self._case.federation.clients
         if not self._holding.known:
@@ -76,11 +77,13 @@ class Asking:
             self._holding.known = True
             self._ask_freeze(asked, {})
         missing = [client for client in asked if client.id not in self._holding.clients]
-        if missing:
-            frozen = frozen_of(self._options, self._case)
-            self._ask_freeze(missing, encode(frozen, self._options.frozen_precision))
+        if not missing:
+            return {}
+        frozen = frozen_of(self._options, self._case)
+        return self._ask_freeze(missing, encode(frozen, self._options.frozen_precision))
 
-    def _ask_freeze(self, clients: Sequence[ClientInfo], tensors: Tensors) -> None:
+    def _ask_freeze(self, clients: Sequence[ClientInfo], tensors: Tensors) -> dict[str, Numbers]:
+        told: dict[str, Numbers] = {}
         settings: Numbers = {
             "frozen": self._state.numbers["frozen"],
             "splits": ["train", "validation"],
@@ -95,12 +98,14 @@ class Asking:
                 stage=self._stage,
                 log=RoundLog(),
             ):
+                told[reply.client] = reply.numbers
                 if reply.numbers["ready"]:
                     self._holding.clients.add(reply.client)
         except QuorumError:
             # Later it is the round itself that counts who is there.
             if self._number == 0:
                 raise
+        return told
 
     def deltas(
         self, clients: Sequence[ClientInfo], sent: Message, loss: str, replies: Replies
@@ -129,6 +134,7 @@ class Asking:
 
     def _settings(self, loss: str, forget: bool) -> Numbers:
         options, numbers = self._options, self._state.numbers
+        pace = options.pace(numbers["unfit"])
         return {
             "frozen": numbers["frozen"],
             "session": numbers["session"],
@@ -137,9 +143,9 @@ class Asking:
             "splits": ["train", "validation"] if forget else ["validation"],
             "scope": list(options.scope),
             "loss": loss,
-            "epochs": options.unfit_epochs if numbers.get("unfit") else options.epochs,
+            "epochs": pace.epochs,
             "min_steps": options.min_steps,
-            "rate": options.rate * (options.steep_rate if loss == "unlikelihood" else 1.0),
+            "rate": pace.rate * (options.steep_rate if loss == "unlikelihood" else 1.0),
             "rate_scale": self._rate_scale(),
             "precision": options.precision,
             "learning": local_recipe(self._case, options.batch_size, options.momentum),
@@ -148,7 +154,7 @@ class Asking:
 
     def _rate_scale(self) -> float:
         """Half a cosine from 1 to `final_rate` over the planned rounds."""
-        unfit = self._state.numbers.get("unfit", False)
+        unfit = self._state.numbers["unfit"]
         planned = self._options.planned(unfit, self._case.learned_rounds)
         done = min(1.0, (self._number - 1) / max(1, planned - 1))
         final = self._options.final_rate

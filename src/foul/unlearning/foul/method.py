@@ -1,5 +1,6 @@
 """FOUL's rounds: ask for deltas, match them, try how far to go, step."""
 
+import math
 import time
 from copy import deepcopy
 from dataclasses import replace
@@ -10,7 +11,7 @@ import numpy as np
 
 from foul.client.compress import decode, encode
 from foul.federation.ledger import Cost
-from foul.federation.messages import Tensors, added, join_groups, key_of, take_group
+from foul.federation.messages import Numbers, Tensors, added, join_groups, key_of, take_group
 from foul.matching import gram_matrix, match, weighted_sum
 from foul.unlearning.foul.asking import Asking, Holding, frozen_of, scope_of
 from foul.unlearning.foul.evidence import Evidence
@@ -19,8 +20,9 @@ from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS, choose_radius, is_flat
 from foul.unlearning.foul.replies import Replies
 from foul.unlearning.foul.standin import StandIn
-from foul.unlearning.foul.steering import Steering, unseen_domains
+from foul.unlearning.foul.steering import Steering, unseen_domains, weighted_mean
 from foul.unlearning.method import Case, Method, MethodState
+from foul.unlearning.request import ForgetRequest
 from foul.unlearning.requirements import Requirements
 
 
@@ -56,7 +58,8 @@ class Foul(Method[FoulOptions]):
             "estimates": {},
         }
         self._holding = Holding(known=True)
-        self._asking(case, state, 0).freeze()
+        told = self._asking(case, state, 0).freeze()
+        state.numbers["unfit"] = training_loss(told, case.request) > self.options.unfit
         if unseen_domains(case, self.options):
             state.extra = StandIn(case, self.options).start()
         return state
@@ -66,7 +69,7 @@ class Foul(Method[FoulOptions]):
         return max(planned, state.round + (not state.finished))
 
     def _planned(self, case: Case, state: MethodState) -> int:
-        return self.options.planned(state.numbers.get("unfit", False), case.learned_rounds)
+        return self.options.planned(state.numbers["unfit"], case.learned_rounds)
 
     def _asking(self, case: Case, state: MethodState, number: int) -> Asking:
         return Asking(self.options, case, state, self._holding, number, self.name)
@@ -87,16 +90,18 @@ class Foul(Method[FoulOptions]):
         began, number = time.perf_counter(), state.round + 1
         asking = self._asking(case, state, number)
         asking.freeze()
-        replies = Replies(number)
+        # Who answers by chance loses log(classes).
+        replies = Replies(number, self.options.fairness, math.log(case.classes))
         scope = scope_of(self.options, case, state.tensors)
         sent = message(self.options, scope, take_group(state.extra, "step"))
         asking.deltas(case.request.retain, sent, "cross_entropy", replies)
-        unfit = self._unfit(case, state, replies)
-        # Where everybody still loses it costs retain accuracy (PACS: docs/decisions.md, 13).
-        replies.fairness = 0.0 if unfit else self.options.fairness
+        momentum = self.options.pace(state.numbers["unfit"]).momentum
+        last = take_group(state.extra, "last")
+        replies.push = {name: momentum * step for name, step in last.items()}
+        last = self._centre(replies) if momentum else {}
         if self.options.matching and not self.options.departed:
             if self.options.forget_from == "centre":
-                start = added(scope, self._centre(replies))
+                start = added(scope, last or self._centre(replies))
                 sent = message_from(self.options, take_group(state.extra, "start"), start)
                 replies.start = sent.scope
             asking.deltas(case.request.forget, sent, self._forget_loss(state), replies)
@@ -105,7 +110,6 @@ class Foul(Method[FoulOptions]):
         steering = Steering(self.options, case, state, evidence, replies.log)
         if number == 1:
             state.numbers["before"] = evidence.to_dict()
-            state.numbers["unfit"] = unfit
         record: dict[str, Any] = {
             # Of the model that this round started from; forget clients may have started from the
             # centre, and then tell of that.
@@ -131,16 +135,11 @@ class Foul(Method[FoulOptions]):
                 update = decode(step)
                 state.extra |= join_groups({"step": step, "start": replies.start})
                 state.numbers["holding"] = sorted(replies.deltas)
+            state.extra |= join_groups({"last": last})
             state.tensors |= added(scope, update)
         state.round = number
         state.finished = reason or steering.finished(self._planned(case, state))
         return record | {"seconds": time.perf_counter() - began, **replies.log.to_dict()}
-
-    def _unfit(self, case: Case, state: MethodState, replies: Replies) -> bool:
-        """Whether the learned model has not fitted the retain clients' data: told by the first
-        round's loss."""
-        loss = replies.mean_losses(case.request).get("retain", 0.0)
-        return bool(state.numbers.get("unfit", loss > self.options.unfit))
 
     def _forget_loss(self, state: MethodState) -> str:
         """What forget clients descend."""
@@ -177,8 +176,8 @@ class Foul(Method[FoulOptions]):
         }
         rate = self.options.server_rate
         if not self.options.controlled:
-            return weighted_sum(rate * matching.weights, rows), told
-        middle = weighted_sum(rate * centre.weights, rows)
+            return pushed(weighted_sum(rate * matching.weights, rows), replies.push), told
+        middle = pushed(weighted_sum(rate * centre.weights, rows), replies.push)
         if replies.start:
             middle = {name: start - state.tensors[name] for name, start in replies.start.items()}
         way = weighted_sum(rate * (matching.weights - centre.weights), rows)
@@ -196,9 +195,24 @@ class Foul(Method[FoulOptions]):
         _, rows, shares = replies.sorted()
         options = replace(self.options.matching_options(), kappa=0.0)
         centre = match(gram_matrix(rows).values, np.zeros(len(rows), bool), options, shares)
-        return weighted_sum(self.options.server_rate * centre.weights, rows)
+        return pushed(weighted_sum(self.options.server_rate * centre.weights, rows), replies.push)
 
     def _record_flops(self, case: Case, clients: int, numbers: int) -> None:
         """Products of all pairs, and the sums of the centre and of the way from it."""
         flops = clients * (clients + 1) * numbers + 4 * clients * numbers
         case.federation.ledger.record(self.name, Cost(flops_server=flops))
+
+
+def pushed(step: Tensors, push: Tensors) -> Tensors:
+    """A step with the momentum of the last one, if there is any."""
+    return added(step, push) if push else step
+
+
+def training_loss(told: dict[str, Numbers], request: ForgetRequest) -> float:
+    """The retain clients' mean loss on their training samples, of what they told; those that are no
+    numbers count for nothing."""
+    known = [told[client.id] for client in request.retain if client.id in told]
+    known = [numbers for numbers in known if math.isfinite(numbers["loss"])]
+    if not known:
+        return 0.0
+    return weighted_mean([n["loss"] for n in known], [n["samples"] for n in known])

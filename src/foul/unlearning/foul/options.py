@@ -1,6 +1,7 @@
 """What can be chosen about FOUL, and the paper's choices."""
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -8,6 +9,15 @@ from pydantic import Field, model_validator
 from foul.client.compress import Precision
 from foul.config.schema import Section
 from foul.matching import MatchingOptions
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Local epochs and learning rate, and the server's momentum."""
+
+    epochs: float
+    rate: float
+    momentum: float
 
 
 class FoulOptions(Section):
@@ -42,8 +52,7 @@ class FoulOptions(Section):
     clients' mean would lead, which is what their deltas must then conflict with."""
     fairness: float = Field(default=1.0, ge=0)
     """How much more retain clients count in their mean that still lose: by samples times this power
-    of their training loss (q-fair federated learning). 0, and where the training data is not fitted
-    (`unfit`): by samples alone."""
+    of their training loss (q-fair federated learning). 0: by samples alone."""
     anchor: Literal["retain", "all"] = "retain"
     """Whose mean the update stays close to; `all` is the paper's."""
     normalise: Literal["none", "retain_mean"] = "retain_mean"
@@ -64,12 +73,18 @@ class FoulOptions(Section):
     """Step eta_g along the update."""
     epochs: float = Field(default=0.5, gt=0)
     """Local epochs on the cached outputs of the frozen parts."""
-    unfit_epochs: float = Field(default=1.5, gt=0)
-    """Local epochs from the second round on, if the learned model has not fitted the retain
-    clients' training data: there is something to learn then, where else they would only drift."""
     unfit: float = Field(default=0.35, ge=0)
-    """Retain clients' training loss (mean cross-entropy of the first round) above which it has
-    not."""
+    """Training loss of the retain clients (mean cross-entropy of the learned model's classifier on
+    z_K) above which the learned model has not fitted their data: there is something to learn then,
+    where else clients would only drift. They then work as `unfit_epochs`, `unfit_rate`,
+    `unfit_momentum` say, for as many rounds as `extra` allows."""
+    unfit_epochs: float = Field(default=1.5, gt=0)
+    """Local epochs then."""
+    unfit_rate: float | None = Field(default=0.03, gt=0)
+    """Local learning rate then; none: `rate`."""
+    unfit_momentum: float = Field(default=0.5, ge=0, lt=1)
+    """The share of the retain clients' last step that is added to the next one then (server
+    momentum, as in FedAvgM)."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
@@ -131,6 +146,12 @@ class FoulOptions(Section):
                 "clients have not answered"
             )
         return self
+
+    def pace(self, unfit: bool) -> Pace:
+        """How clients and server work, if the learned model has or has not fitted the data."""
+        if not unfit:
+            return Pace(self.epochs, self.rate, 0.0)
+        return Pace(self.unfit_epochs, self.unfit_rate or self.rate, self.unfit_momentum)
 
     def planned(self, unfit: bool, learned_rounds: int) -> int:
         """Rounds, if the learned model has or has not fitted the retain clients' data in so many.
@@ -194,6 +215,8 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         server_rate=0.2,
         epochs=2.0,
         unfit_epochs=2.0,
+        unfit_rate=None,
+        unfit_momentum=0.0,
         min_steps=1,
         rate=0.02,
         final_rate=1.0,

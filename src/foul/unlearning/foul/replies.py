@@ -14,10 +14,11 @@ NO_LOSS = 1e-12
 class Replies:
     """What one round's clients answered."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, fairness: float = 0.0, most: float = math.inf) -> None:
+        """`fairness` is the power of a client's loss in its share of a mean; losses above `most`
+        count as `most`, so that none can take the mean for itself by what it says."""
         self.number = number
-        self.fairness = 0.0
-        """The power of a client's loss in its share of a mean."""
+        self.fairness, self.most = fairness, most
         self.deltas: dict[str, Tensors] = {}
         self.weights: dict[str, float] = {}
         self.scores: dict[str, Numbers] = {}
@@ -25,6 +26,8 @@ class Replies:
         self.start: Tensors = {}
         """Where forget clients start, if that is the centre: where the retain clients alone would
         lead."""
+        self.push: Tensors = {}
+        """What momentum adds to the retain clients' step; empty without any."""
         self.log = RoundLog()
 
     def mean_losses(self, request: ForgetRequest) -> dict[str, float]:
@@ -46,7 +49,7 @@ class Replies:
         """`n_u (L_u / mean L)^fairness`: samples, times how much is still lost on them. Who told no
         loss, or one that is no number, counts as if it were the mean."""
         losses = {
-            client: max(self.losses[client], NO_LOSS)
+            client: min(max(self.losses[client], NO_LOSS), self.most)
             for client in clients
             if math.isfinite(self.losses.get(client, math.nan))
         }
