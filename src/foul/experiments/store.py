@@ -17,7 +17,7 @@ _ELSEWHERE = ("device", "workers", "threads", "tensorboard", "engine", "flower")
 """Settings of the machine: they change how fast a result comes, not what it is."""
 _NEUTRAL = (
     *(("again", 0), ("learned_share", 0.0), ("fairness", 0.0), ("indistinct", False)),
-    *(("unfit_rate", None), ("unfit_momentum", 0.0)),
+    *(("unfit_rate", None), ("unfit_momentum", 0.0), ("unfit_kappa", None)),
 )
 """Options that came later: at these values they decide nothing."""
 _BULK = ("records", "identity", "model")

@@ -460,6 +460,15 @@ def test_clients_work_longer_and_for_more_rounds_where_the_training_data_is_not_
     assert scales[2 + more] > scales[3 + more]
 
 
+def test_where_the_data_is_not_fitted_the_radius_is_smaller(case_for: MakeCase) -> None:
+    largest = {}
+    for unfit in (0.0, 100.0):
+        chosen = foul(rounds=2, extra=0, target=0.0, unfit=unfit, unfit_kappa=0.25, **STEERED)
+        _, records = rounds(case_for(), chosen)
+        largest[unfit] = max(record["radius"] for record in records)
+    assert 0 < largest[0.0] <= 0.25 < largest[100.0]
+
+
 @pytest.mark.parametrize(("flat", "later"), [(0.0, "bounded"), (1.0, "unlikelihood")])
 def test_where_the_bounded_loss_is_flat_forget_clients_descend_a_steeper_one(
     case_for: MakeCase, flat: float, later: str

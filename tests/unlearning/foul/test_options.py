@@ -41,7 +41,7 @@ def test_the_paper_steers_nothing() -> None:
     assert not options.controlled
     assert options.scope == ("V",)
     assert (options.kappa, options.server_rate) == (0.5, 0.2)
-    assert options.matching_options() == MatchingOptions(
+    assert options.matching_options(options.kappa) == MatchingOptions(
         kappa=0.5,
         simplex="split",
         radius="kappa",
@@ -51,16 +51,16 @@ def test_the_paper_steers_nothing() -> None:
         normalise="none",
         rescale=False,
     )
-    assert paper_options(as_printed=True).matching_options().simplex == "joint"
-    assert paper_options(as_printed=True).matching_options().radius == "sqrt_kappa"
+    assert paper_options(as_printed=True).matching_options(1.0).simplex == "joint"
+    assert paper_options(as_printed=True).matching_options(1.0).radius == "sqrt_kappa"
 
 
 def test_stored_updates_count_with_a_minus_whatever_forget_says() -> None:
     for forget in ("bounded", "negated"):
         options = FoulOptions.model_validate({"forget": forget, "departed": True})
-        assert options.matching_options().forget == "negated"
-        assert options.matching_options().sign == -1
-    assert FoulOptions().matching_options().sign == 1
+        assert options.matching_options(1.0).forget == "negated"
+        assert options.matching_options(1.0).sign == -1
+    assert FoulOptions().matching_options(1.0).sign == 1
 
 
 def test_what_is_needed_depends_on_who_is_there() -> None:
@@ -93,9 +93,14 @@ def test_rounds_are_planned_by_what_learning_took_and_left(
 
 
 def test_the_pace_is_another_where_the_data_is_not_fitted() -> None:
-    options = FoulOptions(epochs=1, rate=0.2, unfit_epochs=2, unfit_rate=0.1, unfit_momentum=0.4)
-    assert options.pace(False) == Pace(1, 0.2, 0.0)
-    assert options.pace(True) == Pace(2, 0.1, 0.4)
+    options = FoulOptions(
+        epochs=1, rate=0.2, unfit_epochs=2, unfit_rate=0.1, unfit_momentum=0.4, unfit_kappa=0.3
+    )
+    assert options.pace(False) == Pace(1, 0.2, 0.0, 1.0)
+    assert options.pace(True) == Pace(2, 0.1, 0.4, 0.3)
+    # Nothing said of it, it is the same; and a smaller radius is a wish.
     assert FoulOptions(rate=0.2, unfit_rate=None).pace(True).rate == 0.2
+    assert FoulOptions(unfit_kappa=None).pace(True).kappa == 1.0
+    assert FoulOptions(kappa=0.1).pace(True).kappa == 0.1
     # The paper knows no such thing.
     assert paper_options().pace(True) == paper_options().pace(False)

@@ -159,7 +159,8 @@ class Foul(Method[FoulOptions]):
                 replies.weights[client.id] = client.samples["train"]
         clients, rows, shares = replies.sorted()
         forget = np.array([client in case.request.forget_ids for client in clients])
-        options = self.options.matching_options()
+        kappa = self.options.pace(state.numbers["unfit"]).kappa
+        options = self.options.matching_options(kappa)
         if state.numbers.get("flat"):
             options = replace(options, radius_of="larger_mean")
         gram = gram_matrix(rows).values
@@ -187,14 +188,14 @@ class Foul(Method[FoulOptions]):
         state.numbers["flat"] = state.numbers.get("flat", False) or is_flat(
             accuracies, state.numbers["aim"], self.options.flat
         )
-        told |= {"radius": share * self.options.kappa, "tried": accuracies, "expected": expected}
+        told |= {"radius": share * kappa, "tried": accuracies, "expected": expected}
         return {name: middle[name] + share * way[name] for name in middle}, told
 
     def _centre(self, replies: Replies) -> Tensors:
         """The step that the retain clients alone would make."""
         _, rows, shares = replies.sorted()
-        options = replace(self.options.matching_options(), kappa=0.0)
-        centre = match(gram_matrix(rows).values, np.zeros(len(rows), bool), options, shares)
+        options, forget = self.options.matching_options(kappa=0.0), np.zeros(len(rows), bool)
+        centre = match(gram_matrix(rows).values, forget, options, shares)
         return pushed(weighted_sum(self.options.server_rate * centre.weights, rows), replies.push)
 
     def _record_flops(self, case: Case, clients: int, numbers: int) -> None:

@@ -13,11 +13,13 @@ from foul.matching import MatchingOptions
 
 @dataclass(frozen=True)
 class Pace:
-    """Local epochs and learning rate, and the server's momentum."""
+    """How clients and server work: local epochs and learning rate, the server's momentum, and the
+    largest radius."""
 
     epochs: float
     rate: float
     momentum: float
+    kappa: float
 
 
 class FoulOptions(Section):
@@ -76,8 +78,8 @@ class FoulOptions(Section):
     unfit: float = Field(default=0.35, ge=0)
     """Training loss of the retain clients (mean cross-entropy of the learned model's classifier on
     z_K) above which the learned model has not fitted their data: there is something to learn then,
-    where else clients would only drift. They then work as `unfit_epochs`, `unfit_rate`,
-    `unfit_momentum` say, for as many rounds as `extra` allows."""
+    where else clients would only drift. All then work as the options `unfit_...` say, for as many
+    rounds as `extra` allows."""
     unfit_epochs: float = Field(default=1.5, gt=0)
     """Local epochs then."""
     unfit_rate: float | None = Field(default=0.03, gt=0)
@@ -85,6 +87,9 @@ class FoulOptions(Section):
     unfit_momentum: float = Field(default=0.5, ge=0, lt=1)
     """The share of the retain clients' last step that is added to the next one then (server
     momentum, as in FedAvgM)."""
+    unfit_kappa: float | None = Field(default=0.5, ge=0)
+    """The largest radius then, if `kappa` is larger: steps are longer, and beyond half of their
+    norm the radius takes more from retain clients than from forget clients. None: `kappa`."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
@@ -148,10 +153,16 @@ class FoulOptions(Section):
         return self
 
     def pace(self, unfit: bool) -> Pace:
-        """How clients and server work, if the learned model has or has not fitted the data."""
+        """How all work, if the learned model has or has not fitted the data."""
         if not unfit:
-            return Pace(self.epochs, self.rate, 0.0)
-        return Pace(self.unfit_epochs, self.unfit_rate or self.rate, self.unfit_momentum)
+            return Pace(self.epochs, self.rate, 0.0, self.kappa)
+        limit = math.inf if self.unfit_kappa is None else self.unfit_kappa
+        return Pace(
+            self.unfit_epochs,
+            self.unfit_rate or self.rate,
+            self.unfit_momentum,
+            min(self.kappa, limit),
+        )
 
     def planned(self, unfit: bool, learned_rounds: int) -> int:
         """Rounds, if the learned model has or has not fitted the retain clients' data in so many.
@@ -182,9 +193,10 @@ class FoulOptions(Section):
     def controlled(self) -> bool:
         return self.control and self.matching and not self.departed
 
-    def matching_options(self) -> MatchingOptions:
+    def matching_options(self, kappa: float) -> MatchingOptions:
+        """The choices of a matching with this radius."""
         return MatchingOptions(
-            kappa=self.kappa,
+            kappa=kappa,
             simplex=self.simplex,
             radius=self.radius,
             radius_of=self.radius_of,
@@ -217,6 +229,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         unfit_epochs=2.0,
         unfit_rate=None,
         unfit_momentum=0.0,
+        unfit_kappa=None,
         min_steps=1,
         rate=0.02,
         final_rate=1.0,
