@@ -171,9 +171,10 @@ def test_rounds_that_are_added_are_told(make_run: MakeRun) -> None:
         def on_stage(self, stage: str, rounds: int, done: int) -> None:
             stages.append((rounds, done))
 
-    options = ["rounds=1", "extra=2", "unfit=0", "delta=1", "batch_size=8"]
+    # A rate that spoils the model: retain clients are behind when the planned rounds are done.
+    options = ["rounds=2", "extra=1", "unfit=100", "chance=0", "rate=5", "delta=1", "batch_size=8"]
     result = unlearn(make_run().path, "client:east-0", "foul", options, observer=Told())
-    assert stages == [(1, 0), (3, 1)]
+    assert stages == [(2, 0), (3, 2)]
     assert result["rounds"] == 3
 
 
@@ -257,7 +258,7 @@ def test_the_saved_state_is_a_checkpoint(make_run: MakeRun) -> None:
 
 def test_a_method_that_stops_early_is_saved_like_any_other(make_run: MakeRun) -> None:
     run = make_run()
-    options = ["rounds=9", "batch_size=8", "control=false", "delta=0", "rate=5"]
+    options = ["rounds=9", "batch_size=8", "control=false", "delta=0", "rate=5", "unfit=100"]
     result = unlearn(run.path, "client:east-0", "foul", options)
     assert result["rounds"] < 9
     assert run.load_model("foul-client-east-0")[1]["round"] == result["rounds"]
