@@ -76,6 +76,7 @@ def make_case(
         net.classes,
         net.image_size,
         deltas or {},
+        losses={client.id: 1.0 for client in clients},
     )
 
 

@@ -55,6 +55,6 @@ def frozen_worker(
     features = FeatureStore(store)
     first = Worker([client], make_net(norm=norm), features=features)
     reply = first.perform(Request(client.id, "freeze", 0, rest, settings()))
-    assert (reply.error, reply.numbers["ready"]) == ("", True)
+    assert (reply.error, reply.numbers) == ("", {"ready": True})
     # As after a resume: another process, with a network that was never trained.
     return Worker([client], make_net(seed=9, norm=norm), features=features), scope

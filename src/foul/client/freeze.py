@@ -1,7 +1,6 @@
 """The task `freeze`: run the frozen parts over this client's samples, once."""
 
 import torch
-from torch.nn import functional
 
 from foul.client.context import TaskContext
 from foul.client.forward import forward
@@ -16,9 +15,7 @@ CACHED = ("E", "K")
 def freeze(context: TaskContext) -> tuple[Tensors, Numbers]:
     """Keep E's output and z_K of the named splits, under the key of the parts that were sent.
 
-    The answer also says how well the training samples are fitted: the mean cross-entropy of the
-    auxiliary classifier xi, which needs nothing but z_K. Asked without any tensors, it only says
-    whether all outputs are here already.
+    Asked without any tensors, it only says whether all of that is here already.
     """
     key = str(context.settings["frozen"])
     if not context.tensors:
@@ -33,18 +30,7 @@ def freeze(context: TaskContext) -> tuple[Tensors, Numbers]:
     # must be kept, or a later round would find other tensors there.
     rest = {name: t for name, t in context.tensors.items() if part_of(name) not in CACHED}
     context.features.save_rest(key, rest)
-    return {}, {"ready": True, "samples": len(context.data.train), "loss": _loss(context, key)}
-
-
-def _loss(context: TaskContext, key: str) -> float:
-    """Mean cross-entropy of xi on the training samples; 0 without any."""
-    samples = context.data.train
-    kept = context.features.load(key, context.data.id, "train", samples)
-    if kept is None or not len(samples):
-        return 0.0
-    with torch.inference_mode(), context.meter.step(("xi", *kept.z_k.shape)):
-        logits = context.net.causal_logits(kept.z_k.to(context.device))
-    return float(functional.cross_entropy(logits, kept.labels.to(context.device)))
+    return {}, {"ready": True}
 
 
 def _complete(context: TaskContext, key: str) -> bool:

@@ -1,6 +1,6 @@
 """What a method will take to serve a request: arithmetic on what learning took."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from foul.unlearning.fats import Fats
 from foul.unlearning.fedrecovery import FedRecovery
 from foul.unlearning.ffmu import Ffmu, FfmuAdapted
 from foul.unlearning.foul import Foul
+from foul.unlearning.foul.fit import retain_loss
 from foul.unlearning.foul.radius import POINTS
 from foul.unlearning.foul.standin import stand_in_model
 from foul.unlearning.method import Method
@@ -96,11 +97,12 @@ class Estimator:
         network: Network,
         request: ForgetRequest,
         learned_rounds: int,
-        loss: float = 0.0,
+        losses: Mapping[str, float] | None = None,
     ) -> None:
-        """`loss` is that of the model in service on its training data."""
+        """`losses` are those of the model in service on each client's training samples."""
         self._basis, self._network, self._request = basis, network, request
-        self._learned_rounds, self._loss = learned_rounds, loss
+        self._learned_rounds = learned_rounds
+        self._loss = retain_loss(losses or {}, request, network.classes)
         costs = basis["clients"].values()
         work = sum(cost["seconds"] for cost in costs)
         flops = sum(cost["flops_client"] for cost in costs)

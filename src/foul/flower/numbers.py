@@ -49,11 +49,6 @@ class _Ready(_Answer):
     ready: bool
 
 
-class _Frozen(_Ready):
-    samples: Count = 0
-    loss: float = 0.0
-
-
 class _Fooled(_Weighed):
     fooled: Count
 
@@ -71,7 +66,7 @@ _KINDS: Mapping[str, TypeAdapter[Any]] = {
     for task, kind in {
         "learn": _Learned,
         "evaluate": dict[str, _Score],
-        "freeze": _Frozen,
+        "freeze": _Ready,
         "keep": _Ready,
         "unlearn": _Unlearned,
         "train": _Weighed,

@@ -33,7 +33,15 @@ def case_of(
         setting.image_size,
         _stored_deltas(folder, request) if needs.stored_deltas else {},
         _history(folder, method) if needs.history else None,
+        training_losses(folder),
     )
+
+
+def training_losses(folder: RunFolder) -> dict[str, float]:
+    """Mean loss of the learned model on each client's training samples, as far as they told."""
+    train = folder.summary().get("accuracy", {}).get("train", {})
+    clients = train.get("clients", {}).items()
+    return {client: told["loss"] for client, told in clients if told["loss"] is not None}
 
 
 def _stored_deltas(folder: RunFolder, request: ForgetRequest) -> dict[str, Tensors]:

@@ -29,6 +29,8 @@ class Case:
     """Last updates of the learning stage, of those clients of whom the run kept one."""
     history: tuple[Mapping[str, Tensors], float] | None = None
     """S_g per group and Z of `learning/history.py`, if the run kept them."""
+    losses: Mapping[str, float] = field(default_factory=dict)
+    """Mean loss of the learned model on each client's training samples, as far as they told."""
     own: "MethodState | None" = None
     """How the method's own learning stage ended, if it has one."""
 

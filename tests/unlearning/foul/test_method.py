@@ -734,12 +734,17 @@ def test_of_those_who_left_only_the_stored_updates_count(
 # Continued elsewhere
 
 
-@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize(("deleted", "unfit"), [(False, 100.0), (True, 100.0), (False, 0.0)])
 def test_another_process_goes_on_with_the_same_bits(
-    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path, deleted: bool
+    make_net: MakeNet,
+    tiny_clients: tuple[ClientData, ...],
+    tmp_path: Path,
+    deleted: bool,
+    unfit: float,
 ) -> None:
-    """Clients who still have the outputs of the frozen parts are not sent these again."""
-    options = STEERED | {"rounds": 2}
+    """Clients who still have the outputs of the frozen parts are not sent these again; and momentum
+    goes on too."""
+    options = STEERED | {"rounds": 2, "extra": 0, "unfit": unfit, "precision": "int8"}
     whole, _ = rounds(make_case(make_net, tiny_clients, tmp_path / "whole"), foul(**options))
     case = make_case(make_net, tiny_clients, tmp_path / "broken")
     first = foul(**options)

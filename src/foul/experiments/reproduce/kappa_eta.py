@@ -25,7 +25,13 @@ _FORMS: dict[str, tuple[str, dict[str, float]]] = {
     "paper's": ("foul-paper", {"kappa": 0.5, "eta": 0.2}),
     "FOUL": ("foul", {"kappa": 1.0, "eta": 1.0}),
 }
-_OPTION = {"kappa": "kappa", "eta": "server_rate"}
+_OPTIONS = {
+    ("foul-paper", "kappa"): ("kappa",),
+    # Its limit of the radius on data that is not fitted would cut the sweep short.
+    ("foul", "kappa"): ("kappa", "unfit_kappa"),
+    ("foul-paper", "eta"): ("server_rate",),
+    ("foul", "eta"): ("server_rate",),
+}
 _LOOKS = {"FA": Look(COLOURS[1], "o"), "RA": Look(COLOURS[0], "s")}
 
 
@@ -46,7 +52,11 @@ def swept(size: Size) -> list[Variant]:
             for value in values:
                 at = usual | {key: value}
                 label = f"{form}, kappa {at['kappa']:g}, eta {at['eta']:g}"
-                options = tuple(f"{_OPTION[name]}={number}" for name, number in at.items())
+                options = tuple(
+                    f"{option}={number}"
+                    for name, number in at.items()
+                    for option in _OPTIONS[method, name]
+                )
                 found[label] = sized(Variant(label, method, options, at=at), size)
     return list(found.values())
 
@@ -70,7 +80,8 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
             *sentences,
             "The paper calls a large gap between RA and FA best; forgetting more than Retrain does "
             "is an error too (decision 16), so ours names the value nearest to Retrain.",
-            "In our form kappa is only the largest radius that the control may choose.",
+            "In our form kappa is only the largest radius that the control may choose; where the "
+            "data is not fitted, FOUL's own limit is 0.5, whatever kappa is (`unfit_kappa`).",
             notes.PAPER_FORM,
         ],
     )

@@ -62,8 +62,8 @@ _SMOKE_OPTIONS: Mapping[str, Sequence[str]] = {
     "fats": ("draws=2", "steps=2"),
     "ffmu-adapted": ("rounds=1",),
     "foul": ("rounds=2", "extra=0", "standin_rounds=1", "batch_size=8"),
-    "foul-paper": ("rounds=2", "epochs=1"),
-    "foul-printed": ("rounds=2", "epochs=1"),
+    "foul-paper": ("rounds=2", "epochs=1", "unfit_epochs=1"),
+    "foul-printed": ("rounds=2", "epochs=1", "unfit_epochs=1"),
 }
 
 

@@ -67,9 +67,8 @@ class Asking:
         self._options, self._case, self._state = options, case, state
         self._holding, self._number, self._stage = holding, number, stage
 
-    def freeze(self) -> dict[str, Numbers]:
-        """Send the frozen parts to those who have not got them: all, or who was away before.
-        Answers what those said who were sent anything."""
+    def freeze(self) -> None:
+        """Send the frozen parts to those who have not got them: all, or who was away before."""
         alone = self._options.departed or not self._options.matching
         asked = self._case.request.retain if alone else self._case.federation.clients
         if not self._holding.known:
@@ -77,13 +76,11 @@ class Asking:
             self._holding.known = True
             self._ask_freeze(asked, {})
         missing = [client for client in asked if client.id not in self._holding.clients]
-        if not missing:
-            return {}
-        frozen = frozen_of(self._options, self._case)
-        return self._ask_freeze(missing, encode(frozen, self._options.frozen_precision))
+        if missing:
+            frozen = frozen_of(self._options, self._case)
+            self._ask_freeze(missing, encode(frozen, self._options.frozen_precision))
 
-    def _ask_freeze(self, clients: Sequence[ClientInfo], tensors: Tensors) -> dict[str, Numbers]:
-        told: dict[str, Numbers] = {}
+    def _ask_freeze(self, clients: Sequence[ClientInfo], tensors: Tensors) -> None:
         settings: Numbers = {
             "frozen": self._state.numbers["frozen"],
             "splits": ["train", "validation"],
@@ -98,14 +95,12 @@ class Asking:
                 stage=self._stage,
                 log=RoundLog(),
             ):
-                told[reply.client] = reply.numbers
                 if reply.numbers["ready"]:
                     self._holding.clients.add(reply.client)
         except QuorumError:
             # Later it is the round itself that counts who is there.
             if self._number == 0:
                 raise
-        return told
 
     def deltas(
         self, clients: Sequence[ClientInfo], sent: Message, loss: str, replies: Replies

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -11,18 +12,18 @@ import numpy as np
 
 from foul.client.compress import decode, encode
 from foul.federation.ledger import Cost
-from foul.federation.messages import Numbers, Tensors, added, join_groups, key_of, take_group
+from foul.federation.messages import Tensors, added, join_groups, key_of, take_group
 from foul.matching import gram_matrix, match, weighted_sum
 from foul.unlearning.foul.asking import Asking, Holding, frozen_of, scope_of
 from foul.unlearning.foul.evidence import Evidence
+from foul.unlearning.foul.fit import retain_loss
 from foul.unlearning.foul.messages import message, message_from
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS, choose_radius, is_flat
 from foul.unlearning.foul.replies import Replies
 from foul.unlearning.foul.standin import StandIn
-from foul.unlearning.foul.steering import Steering, unseen_domains, weighted_mean
+from foul.unlearning.foul.steering import Steering, unseen_domains
 from foul.unlearning.method import Case, Method, MethodState
-from foul.unlearning.request import ForgetRequest
 from foul.unlearning.requirements import Requirements
 
 
@@ -56,10 +57,10 @@ class Foul(Method[FoulOptions]):
             # What clients keep between rounds belongs to this attempt alone.
             "session": uuid4().hex,
             "estimates": {},
+            "unfit": retain_loss(case.losses, case.request, case.classes) > self.options.unfit,
         }
         self._holding = Holding(known=True)
-        told = self._asking(case, state, 0).freeze()
-        state.numbers["unfit"] = training_loss(told, case.request) > self.options.unfit
+        self._asking(case, state, 0).freeze()
         if unseen_domains(case, self.options):
             state.extra = StandIn(case, self.options).start()
         return state
@@ -91,17 +92,17 @@ class Foul(Method[FoulOptions]):
         asking = self._asking(case, state, number)
         asking.freeze()
         # Who answers by chance loses log(classes).
-        replies = Replies(number, self.options.fairness, math.log(case.classes))
+        replies = Replies(self.options.fairness, math.log(case.classes))
         scope = scope_of(self.options, case, state.tensors)
         sent = message(self.options, scope, take_group(state.extra, "step"))
         asking.deltas(case.request.retain, sent, "cross_entropy", replies)
         momentum = self.options.pace(state.numbers["unfit"]).momentum
         last = take_group(state.extra, "last")
         replies.push = {name: momentum * step for name, step in last.items()}
-        last = self._centre(replies) if momentum else {}
+        last = self._centre(case, replies) if momentum else {}
         if self.options.matching and not self.options.departed:
             if self.options.forget_from == "centre":
-                start = added(scope, last or self._centre(replies))
+                start = added(scope, last or self._centre(case, replies))
                 sent = message_from(self.options, take_group(state.extra, "start"), start)
                 replies.start = sent.scope
             asking.deltas(case.request.forget, sent, self._forget_loss(state), replies)
@@ -116,6 +117,7 @@ class Foul(Method[FoulOptions]):
             "validation_accuracy": evidence.accuracy("retain", "validation"),
             **evidence.to_dict(),
             "losses": losses,
+            "unfit": state.numbers["unfit"],
         }
         if self.options.controlled:
             record |= steering.aim(number, self.name)
@@ -166,7 +168,7 @@ class Foul(Method[FoulOptions]):
         gram = gram_matrix(rows).values
         centre = match(gram, forget, replace(options, kappa=0.0), shares)
         matching = match(gram, forget, options, shares) if forget.any() else centre
-        self._record_flops(case, len(rows), sum(t.numel() for t in rows[0].values()))
+        self._record_flops(case, rows)
         told: dict[str, Any] = {
             "matching": {
                 "gap": matching.relative_gap,
@@ -191,15 +193,17 @@ class Foul(Method[FoulOptions]):
         told |= {"radius": share * kappa, "tried": accuracies, "expected": expected}
         return {name: middle[name] + share * way[name] for name in middle}, told
 
-    def _centre(self, replies: Replies) -> Tensors:
+    def _centre(self, case: Case, replies: Replies) -> Tensors:
         """The step that the retain clients alone would make."""
         _, rows, shares = replies.sorted()
+        self._record_flops(case, rows)
         options, forget = self.options.matching_options(kappa=0.0), np.zeros(len(rows), bool)
         centre = match(gram_matrix(rows).values, forget, options, shares)
         return pushed(weighted_sum(self.options.server_rate * centre.weights, rows), replies.push)
 
-    def _record_flops(self, case: Case, clients: int, numbers: int) -> None:
+    def _record_flops(self, case: Case, rows: Sequence[Tensors]) -> None:
         """Products of all pairs, and the sums of the centre and of the way from it."""
+        clients, numbers = len(rows), sum(tensor.numel() for tensor in rows[0].values())
         flops = clients * (clients + 1) * numbers + 4 * clients * numbers
         case.federation.ledger.record(self.name, Cost(flops_server=flops))
 
@@ -207,13 +211,3 @@ class Foul(Method[FoulOptions]):
 def pushed(step: Tensors, push: Tensors) -> Tensors:
     """A step with the momentum of the last one, if there is any."""
     return added(step, push) if push else step
-
-
-def training_loss(told: dict[str, Numbers], request: ForgetRequest) -> float:
-    """The retain clients' mean loss on their training samples, of what they told; those that are no
-    numbers count for nothing."""
-    known = [told[client.id] for client in request.retain if client.id in told]
-    known = [numbers for numbers in known if math.isfinite(numbers["loss"])]
-    if not known:
-        return 0.0
-    return weighted_mean([n["loss"] for n in known], [n["samples"] for n in known])

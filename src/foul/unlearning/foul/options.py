@@ -66,7 +66,8 @@ class FoulOptions(Section):
     radius_of: Literal["anchor", "mean_norm"] = "mean_norm"
     """What kappa is a share of: the anchor's norm (the paper), or the deltas' mean norm."""
     kappa: float = Field(default=1.0, ge=0)
-    """Radius of the ball around the anchor; with `control`, the largest one."""
+    """Radius of the ball around the anchor; with `control`, the largest one. At most `unfit_kappa`
+    where that counts."""
     beta: float = Field(default=1.0, gt=0)
     """Weight of the forget clients in the matching."""
     rescale: bool = False
@@ -74,26 +75,27 @@ class FoulOptions(Section):
     server_rate: float = Field(default=1.0, gt=0)
     """Step eta_g along the update."""
     epochs: float = Field(default=0.5, gt=0)
-    """Local epochs on the cached outputs of the frozen parts."""
+    """Local epochs on the cached outputs of the frozen parts; `unfit_epochs` where these count."""
     unfit: float = Field(default=0.35, ge=0)
-    """Training loss of the retain clients (mean cross-entropy of the learned model's classifier on
-    z_K) above which the learned model has not fitted their data: there is something to learn then,
-    where else clients would only drift. All then work as the options `unfit_...` say, for as many
-    rounds as `extra` allows."""
+    """The learned model's mean loss on the retain clients' training samples above which it has not
+    fitted them: there is something to learn then, where else clients would only drift. Four
+    options then count instead of `epochs`, `rate` and `kappa`, for as many rounds as `extra`
+    allows."""
     unfit_epochs: float = Field(default=1.5, gt=0)
     """Local epochs then."""
     unfit_rate: float | None = Field(default=0.03, gt=0)
-    """Local learning rate then; none: `rate`."""
+    """Local learning rate then. The paper's form has none of its own: `rate`."""
     unfit_momentum: float = Field(default=0.5, ge=0, lt=1)
     """The share of the retain clients' last step that is added to the next one then (server
     momentum, as in FedAvgM)."""
     unfit_kappa: float | None = Field(default=0.5, ge=0)
     """The largest radius then, if `kappa` is larger: steps are longer, and beyond half of their
-    norm the radius takes more from retain clients than from forget clients. None: `kappa`."""
+    norm the radius takes more from retain clients than from forget clients. The paper's form has
+    none of its own."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
-    """Local learning rate."""
+    """Local learning rate; `unfit_rate` where that counts."""
     final_rate: float = Field(default=0.25, gt=0, le=1)
     """Share of the rate that is left in the last round, after half a cosine; 1: constant."""
     batch_size: int = Field(default=32, ge=2)

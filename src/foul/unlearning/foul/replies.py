@@ -14,10 +14,9 @@ NO_LOSS = 1e-12
 class Replies:
     """What one round's clients answered."""
 
-    def __init__(self, number: int, fairness: float = 0.0, most: float = math.inf) -> None:
+    def __init__(self, fairness: float = 0.0, most: float = math.inf) -> None:
         """`fairness` is the power of a client's loss in its share of a mean; losses above `most`
         count as `most`, so that none can take the mean for itself by what it says."""
-        self.number = number
         self.fairness, self.most = fairness, most
         self.deltas: dict[str, Tensors] = {}
         self.weights: dict[str, float] = {}
@@ -49,7 +48,7 @@ class Replies:
         """`n_u (L_u / mean L)^fairness`: samples, times how much is still lost on them. Who told no
         loss, or one that is no number, counts as if it were the mean."""
         losses = {
-            client: min(max(self.losses[client], NO_LOSS), self.most)
+            client: max(min(self.losses[client], self.most), NO_LOSS)
             for client in clients
             if math.isfinite(self.losses.get(client, math.nan))
         }
