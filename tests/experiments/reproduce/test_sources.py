@@ -52,6 +52,15 @@ def test_embedded_sets_need_no_folder() -> None:
         assert (source.name, source.path) == ("digits", None)
 
 
+def test_a_name_is_a_name_even_if_a_folder_is_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "digits").mkdir()
+    monkeypatch.chdir(tmp_path)
+    (source,) = find_sources((), ["digits"], ())
+    assert (source.name, source.path) == ("digits", None)
+
+
 def test_without_data_it_says_where_to_get_them() -> None:
     with pytest.raises(UserError) as error:
         find_sources((), (), FOUR)

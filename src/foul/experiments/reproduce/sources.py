@@ -61,18 +61,19 @@ def find_sources(texts: Sequence[str], names: Sequence[str], wanted: Sequence[st
     Raises:
         UserError: nothing is named, something is not there, or is not what it is said to be.
     """
-    if not texts:
-        texts, names = names, ()
-    if not texts:
+    if not texts and not names:
         raise missing(wanted)
-    if names and len(names) != len(texts):
+    if texts and names and len(names) != len(texts):
         raise UserError(
             f"There are {len(texts)} folders and {len(names)} names for them",
             "Give --data once for each folder, or not at all.",
         )
-    found = [
-        _source(text, name) for text, name in zip(texts, names or [""] * len(texts), strict=True)
-    ]
+    if texts:
+        pairs = zip(texts, names or [""] * len(texts), strict=True)
+        found = [_source(text, name) for text, name in pairs]
+    else:
+        # Names, even if a folder is called so too.
+        found = [_embedded_source(name) for name in names]
     titles = [source.title for source in found]
     twice = next((title for title in titles if titles.count(title) > 1), None)
     if twice is not None:
@@ -97,11 +98,9 @@ def missing(wanted: Sequence[str]) -> UserError:
 def _source(text: str, name: str) -> Source:
     path = Path(text).expanduser()
     if not path.exists():
-        entry = _embedded(text)
-        if entry is not None and not name:
-            return Source(entry.name, None, tuple(entry.domains))
-        embedded = [entry.name for entry in known_sets() if entry.embedded]
-        raise UserError(f"There is nothing at {path}", hint(text, embedded))
+        if not name:
+            return _embedded_source(text)
+        raise _nothing_at(text)
     listing = scan(path)
     if not name:
         entry = _recognised(listing)
@@ -111,10 +110,18 @@ def _source(text: str, name: str) -> Source:
     return Source(entry.name, path, _ordered(listing, entry))
 
 
-def _embedded(name: str) -> KnownSet | None:
+def _embedded_source(name: str) -> Source:
+    """The embedded set of this name."""
     by_name = {entry.name: entry for entry in known_sets() if entry.embedded}
     found = find(name, by_name)
-    return by_name[found] if found else None
+    if found is None:
+        raise _nothing_at(name)
+    return Source(found, None, tuple(by_name[found].domains))
+
+
+def _nothing_at(text: str) -> UserError:
+    embedded = [entry.name for entry in known_sets() if entry.embedded]
+    return UserError(f"There is nothing at {Path(text).expanduser()}", hint(text, embedded))
 
 
 def _recognised(listing: Listing) -> KnownSet | None:
