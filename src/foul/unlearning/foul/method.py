@@ -97,8 +97,9 @@ class Foul(Method[FoulOptions]):
         sent = message(self.options, scope, take_group(state.extra, "step"))
         asking.deltas(case.request.retain, sent, "cross_entropy", replies)
         momentum = self.options.pace(state.numbers["unfit"]).momentum
-        last = take_group(state.extra, "last")
-        replies.push = {name: momentum * step for name, step in last.items()}
+        before = take_group(state.extra, "last")
+        replies.push = {name: momentum * step for name, step in before.items()}
+        # Their step of this round, to which the next one's will be added in part.
         last = self._centre(case, replies) if momentum else {}
         if self.options.matching and not self.options.departed:
             if self.options.forget_from == "centre":
