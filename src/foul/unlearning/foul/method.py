@@ -99,7 +99,7 @@ class Foul(Method[FoulOptions]):
         momentum = self.options.pace(state.numbers["unfit"]).momentum
         before = take_group(state.extra, "last")
         replies.push = {name: momentum * step for name, step in before.items()}
-        # Their step of this round, to which the next one's will be added in part.
+        # The retain clients' step of this round: a part of it is made again in the next one.
         last = self._centre(case, replies) if momentum else {}
         if self.options.matching and not self.options.departed:
             if self.options.forget_from == "centre":
