@@ -59,6 +59,7 @@ def test_files_are_named_after_what_was_asked() -> None:
     assert stem_of(MAIN, Asked([PACS, digits], "paper")) == "table-main-pacs-digits28-paper"
     asked = Asked([Source("colored-mnist", None, ())], "smoke")
     assert stem_of(COLORED, asked) == "table-colored-mnist-smoke"
+    assert stem_of(MAIN, Asked([PACS], "cpu"), seeds=3) == "table-main-pacs-3-seeds"
 
 
 @pytest.mark.parametrize("figures", [0, 1, 2])
@@ -96,6 +97,7 @@ def test_results_are_keyed_by_what_made_them(tmp_path: Path) -> None:
         done(TRIAL, {"Retrain": {}, "NoT": {"options": {"rounds": 5}}}, seed) for seed in (0, 1)
     ]
     told, _ = write(MAIN, Asked([PACS], "cpu"), found, outcome(), tmp_path, "")
+    assert (tmp_path / "table-main-pacs-2-seeds.json").is_file()
     keys = [key for trial in told["trials"] for key in trial["results"]]
     assert len(set(keys)) == 4
     assert {r["method"] for r in told["trials"][0]["results"].values()} == {"retrain", "not"}

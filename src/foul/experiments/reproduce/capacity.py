@@ -13,7 +13,7 @@ from foul.experiments.reproduce.plan import Asked, Done, Experiment, Outcome, Sh
 from foul.experiments.reproduce.sizes import Size, config_for
 from foul.experiments.reproduce.sources import Source
 from foul.federation.build import opened
-from foul.federation.federation import RoundLog
+from foul.federation.federation import EVALUATION, RoundLog
 from foul.federation.observer import Observer
 from foul.report.aggregate import Stat, stat
 from foul.report.charts.style import COLOURS, Look
@@ -78,7 +78,7 @@ def reconstruction(config: Config, run: RunFolder, observer: Observer) -> dict[s
             learned,
             {"samples": SAMPLES},
             round=0,
-            stage="evaluation",
+            stage=EVALUATION,
             log=RoundLog(),
         ):
             original = reply.tensors["original"].double() / 255

@@ -14,7 +14,7 @@ from foul.experiments.reproduce.plan import Asked, Done, Experiment, Outcome, Sh
 from foul.experiments.reproduce.rows import signed
 from foul.experiments.reproduce.sizes import config_for
 from foul.federation.build import Setting, opened
-from foul.federation.federation import RoundLog
+from foul.federation.federation import EVALUATION, RoundLog
 from foul.federation.messages import ClientInfo, Tensors
 from foul.federation.observer import Observer
 from foul.models import deployed_state
@@ -94,7 +94,7 @@ def code_moments(setting: Setting, learned: Tensors, domain: str, split: str) ->
         deployed_state(learned),
         {"part": "K", "split": split},
         round=0,
-        stage="evaluation",
+        stage=EVALUATION,
         log=RoundLog(),
     ):
         gram, cross = gram + reply.tensors["gram"], cross + reply.tensors["cross"]

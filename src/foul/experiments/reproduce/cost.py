@@ -46,8 +46,8 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
             "The paper prints 11.3 M trainable parameters for every method, FOUL too, whose V "
             "alone is trained; `changed` counts what a method may change (decision 24).",
             "16.02 of 42.73 MB is 37.5 %: the size of V, sent in 32 bits. Ours sends V and the "
-            "head in 8 bits up and 16 down, and counts what is sent once: the frozen parts, the "
-            "stand-in, the trial of radii.",
+            "head in 8 bits, the first time in 16, and counts what is sent once: the frozen "
+            "parts, the stand-in, the trial of radii.",
             "Shares per round hide how many rounds a method takes: the first table has the sums.",
         ],
     )

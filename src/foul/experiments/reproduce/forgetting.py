@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from foul.evaluation.time_to_forget import rounds_to_reach
 from foul.experiments.reproduce import notes
 from foul.experiments.reproduce.charts import grid_of_lines
 from foul.experiments.reproduce.methods import domain_trial, sized
@@ -126,12 +127,8 @@ def table(rows: Sequence[Row], paper: bool) -> Table:
 
 def rounds_to_end(row: Row) -> Stat | None:
     """First round within a point of the FA that the approach ends at; mean over seeds."""
-    found = []
-    for result in row.results:
-        points = result["curve"]
-        near = (p["round"] for p in points if abs(p["fa"] - points[-1]["fa"]) <= 0.01 + 1e-9)
-        found.append(next(near, None))
-    return stat(found)
+    curves = [result["curve"] for result in row.results]
+    return stat([rounds_to_reach(c, c[-1]["fa"]) if c else None for c in curves])
 
 
 EXPERIMENT = Experiment(

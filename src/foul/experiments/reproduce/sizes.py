@@ -34,9 +34,6 @@ _SMOKE: dict[str, Any] = {
     "threads": 1,
 }
 
-UNLEARNING_ROUNDS = 50
-"""What the authors give to unlearning, and to their Retrain."""
-
 _PAPER_OPTIONS: Mapping[str, Sequence[str]] = {
     "retrain-matched": ("rounds=50",),
     "continue": ("rounds=50", "rate=1"),

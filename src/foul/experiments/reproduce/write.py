@@ -29,11 +29,12 @@ class Stamp:
         return cls(command, __version__, datetime.now(UTC).date().isoformat())
 
 
-def stem_of(experiment: Experiment, asked: Asked) -> str:
-    """The name of the files: another data set or size has another one."""
+def stem_of(experiment: Experiment, asked: Asked, seeds: int = 1) -> str:
+    """The name of the files: another data set, size or number of seeds has another one."""
     names = [source.key for source in asked.sources if not experiment.embedded]
     size = [] if asked.size == "cpu" else [asked.size]
-    return "-".join([experiment.name, *names, *size])
+    several = [f"{seeds}-seeds"] if seeds > 1 else []
+    return "-".join([experiment.name, *names, *size, *several])
 
 
 def to_json(
@@ -148,7 +149,7 @@ def write(
     Raises:
         MachineError: a file cannot be written.
     """
-    stamp, stem = Stamp.now(command), stem_of(experiment, asked)
+    stamp, stem = Stamp.now(command), stem_of(experiment, asked, len({d.seed for d in done}))
     told = to_json(experiment, asked, done, outcome, stamp)
     names = {
         key: f"{stem}.png" if len(outcome.figures) == 1 else f"{stem}-{key}.png"
