@@ -1,5 +1,6 @@
 """Names as users type them: compared without case and punctuation, with the nearest as a hint."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -22,18 +23,30 @@ def slug(name: str) -> str:
     return "-".join(words) or "unnamed"
 
 
+def _joined(name: str) -> str:
+    """The slug without its dashes, but for those between two numbers."""
+    return re.sub(r"(?<!\d)-|-(?!\d)", "", slug(name))
+
+
 def find(name: str, choices: Iterable[str]) -> str | None:
-    """The choice that equals this name, exactly or without case and punctuation."""
-    known = list(choices)
-    if name in known:
-        return name
-    return next((choice for choice in known if canonical(choice) == canonical(name)), None)
+    """The choice that equals this name: exactly, else without case and punctuation.
+
+    Nobody may be taken for somebody else: numbers are kept apart ('site_11_1' is not 'site-1-11'),
+    and a name that fits several choices is none of them.
+    """
+    known = list(dict.fromkeys(choices))
+    for spelled in (str, slug, _joined):
+        equal = [choice for choice in known if spelled(choice) == spelled(name)]
+        if equal:
+            return equal[0] if len(equal) == 1 else None
+    return None
 
 
 def hint(name: str, choices: Iterable[str]) -> str:
-    """A remedy for an unknown name: the nearest choice if one is near, else all of them."""
-    by_key = {canonical(choice): choice for choice in choices}
-    near = get_close_matches(canonical(name), by_key, n=1, cutoff=0.5)
+    """A remedy for an unknown name: the nearest choices if any is near, else all of them."""
+    known = list(choices)
+    near = get_close_matches(canonical(name), {canonical(c): None for c in known}, n=1, cutoff=0.5)
     if near:
-        return f"Did you mean '{by_key[near[0]]}'?"
-    return f"Choose one of: {', '.join(by_key.values())}."
+        nearest = [f"'{choice}'" for choice in known if canonical(choice) == near[0]]
+        return f"Did you mean {' or '.join(nearest)}?"
+    return f"Choose one of: {', '.join(known)}."

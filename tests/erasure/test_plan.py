@@ -53,6 +53,8 @@ def test_what_the_run_kept_opens_methods(store: Store) -> None:
     assert gone["foul"]["options"] == ["departed=true"]
     assert gone["foul"]["usable"]
     assert "out of reach" in gone["fedosd"]["why_not"]
+    # It would learn with everybody first.
+    assert "out of reach" in gone["fats"]["why_not"]
     (store.folder.deltas / "north-1.safetensors").unlink()
     store.folder.history_file.unlink()
     gone = offers(plan_request(store, 2))

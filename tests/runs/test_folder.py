@@ -235,6 +235,12 @@ def test_models_are_kept_by_name(folder: RunFolder) -> None:
         folder.load_model()
 
 
+def test_a_damaged_summary_is_named(folder: RunFolder) -> None:
+    (folder.path / "summary.json").write_text('{"stage": ')
+    with pytest.raises(FoulError, match=r"summary\.json is not valid JSON"):
+        folder.summary()
+
+
 def test_a_run_has_learned_when_summary_and_model_are_there(folder: RunFolder) -> None:
     assert folder.summary() == {}
     assert not folder.learned()

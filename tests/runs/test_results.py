@@ -52,6 +52,17 @@ def test_the_file_is_a_plain_list(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["results.json"]
 
 
+def test_a_result_is_completed_only_if_it_is_of_the_same_model(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    made = {"method": "foul", "forget": "domain:a", "seed": 0, "options": {"rounds": 7}}
+    add_results(file, [made | {"identity": "one", "kl_test": 0.5}])
+    add_results(file, [made | {"identity": "one", "fa": 0.7}])
+    assert read_results(file) == [made | {"identity": "one", "kl_test": 0.5, "fa": 0.7}]
+    # Learned anew: what was measured of the old model says nothing of this one.
+    add_results(file, [made | {"identity": "two", "fa": 0.6}])
+    assert read_results(file) == [made | {"identity": "two", "fa": 0.6}]
+
+
 def test_results_of_a_time_without_seeds_are_replaced_too(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     add_results(file, [{"method": "foul", "forget": "domain:a", "fa": 1}])

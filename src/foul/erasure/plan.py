@@ -1,5 +1,6 @@
 """The plan of an erasure: who can serve it, what it takes, what goes, what will be shown."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -147,6 +148,8 @@ class Planner:
             return error.what
         if needs.forget_online and departed:
             return "the forgotten clients would have to take part, and they are out of reach"
+        if needs.own_learning and departed:
+            return "it learns with all clients first, and the forgotten ones are out of reach"
         missing = [c.id for c in request.forget if not _has_delta(self._folder, c.id)]
         if needs.stored_deltas and missing:
             return f"no stored update of {', '.join(missing)} (federation.keep_deltas)"
@@ -268,13 +271,13 @@ def _has_history(folder: RunFolder, request: ForgetRequest) -> bool:
     if not folder.history_file.is_file():
         return False
     with safe_open(folder.history_file, "pt") as file:
-        groups = str((file.metadata() or {}).get("foul", ""))
+        groups = json.loads((file.metadata() or {}).get("foul", "{}")).get("groups", ())
     domains = {client.domain for client in request.forget}
     whole = [c for c in (*request.forget, *request.retain) if c.domain in domains]
-    if len(request.forget) == 1 and f'"client:{request.forget[0].id}"' in groups:
+    if len(request.forget) == 1 and f"client:{request.forget[0].id}" in groups:
         return True
     return (
         len(domains) == 1
         and len(whole) == len(request.forget)
-        and f'"domain:{request.forget[0].domain}"' in groups
+        and f"domain:{request.forget[0].domain}" in groups
     )

@@ -18,8 +18,9 @@ def readmit(store: Store, client: str, reason: str) -> Client:
         raise UserError("A readmission needs a reason", "Say why with --reason.")
 
     def decide(state: State) -> dict[str, object]:
-        known = find(client, state.erased)
-        if known is None:
+        # Among all clients: somebody else's name must not lift the tombstone of a similar one.
+        known = find(client, state.clients)
+        if known not in state.erased:
             names = ", ".join(sorted(state.erased)) or "nobody"
             near = hint(client, state.erased) if state.erased else ""
             raise UserError(f"Client '{client}' is not erased (erased: {names})", near)

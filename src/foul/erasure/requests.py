@@ -10,7 +10,7 @@ from foul.erasure.state import State
 from foul.erasure.store import Store
 from foul.errors import UserError
 from foul.federation.messages import ClientInfo
-from foul.names import find
+from foul.names import find, hint
 from foul.unlearning.request import ForgetRequest
 
 
@@ -105,16 +105,25 @@ def infos(clients: Sequence[Client]) -> list[ClientInfo]:
 def _resolve(store: Store, state: State, forget: str) -> list[str]:
     """Ids of the clients that are asked for."""
     kind, names = ForgetRequest.split(forget)
-    for name in names:
-        known = find(name, state.clients if kind == "client" else ())
-        if known in state.erased:
-            since = state.clients[known].since
-            raise UserError(
-                f"Client '{known}' was erased already ({since})",
-                f"See what was done: foul erase lineage {store.folder.path} {known}",
-            )
-    request = ForgetRequest.parse(forget, infos(state.active))
+    if kind == "client":
+        names = [_not_erased(store, state, name) for name in names]
+    request = ForgetRequest.parse(f"{kind}:{','.join(names)}", infos(state.active))
     return sorted(request.forget_ids)
+
+
+def _not_erased(store: Store, state: State, name: str) -> str:
+    """The id of the client of this name, looked for among the erased ones too: their names must
+    not mean somebody else's who is left."""
+    known = find(name, state.clients)
+    if known is None:
+        raise UserError(f"There is no client '{name}' in this run", hint(name, state.clients))
+    if known in state.erased:
+        since = state.clients[known].since
+        raise UserError(
+            f"Client '{known}' was erased already ({since})",
+            f"See what was done: foul erase lineage {store.folder.path} {known}",
+        )
+    return known
 
 
 def _refuse_repetition(store: Store, state: State, clients: Sequence[str]) -> None:

@@ -231,6 +231,7 @@ class Service:
 
 def give_up(store: Store, job: Job, why: str) -> None:
     """End a job whose model will not be put into service; nothing of the attempt stays."""
-    discard(store.folder, job)
+    with store.folder.lock():
+        discard(store.folder, job)
     purge.end(store, job)
     store.append("failed", {"job": job.number, "note": why})

@@ -293,7 +293,7 @@ class RunFolder:
 
     def summary(self) -> dict[str, Any]:
         path = self.path / "summary.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return read_json(path) if path.is_file() else {}
 
     def disk_bytes(self) -> int:
         """Bytes of all files of this run."""

@@ -38,15 +38,21 @@ def read_json(file: Path) -> Any:
 
 
 def add_results(file: Path, new: Iterable[Result]) -> None:
-    """Add results. One of the same method, request and seed is replaced, or completed if its
-    options were the same."""
+    """Add results. One of the same method, request and seed is replaced, or completed if it is of
+    the same model."""
     listed = {_key(result): result for result in read_results(file)}
     for result in new:
         old = listed.get(_key(result), {})
-        same = old.get("options") == result.get("options")
         # In its old place: the order of rows stays.
-        listed[_key(result)] = (old if same else {}) | result
+        listed[_key(result)] = (old if same_model(old, result) else {}) | result
     write_results(file, list(listed.values()))
+
+
+def same_model(one: Result, other: Result) -> bool:
+    """Whether two results of a method and a request are of one model: made with the same options,
+    and from the same learned model and clients as far as both say from what."""
+    known = one.get("identity"), other.get("identity")
+    return one.get("options") == other.get("options") and (None in known or known[0] == known[1])
 
 
 def write_results(file: Path, results: list[Result]) -> None:

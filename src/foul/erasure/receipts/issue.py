@@ -5,11 +5,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from foul.erasure.clock import now
 from foul.erasure.receipts.canonical import sha256
 from foul.erasure.receipts.chain import (
     FOLDER,
@@ -97,7 +97,7 @@ def rotate_key(store: Path) -> Receipt:
             kind="rotation",
             event=f"rotation:{fingerprint(new)}",
             federation=links[-1].statement["federation"],
-            happened=_now(),
+            happened=now(),
             outcome="From now on receipts are signed with another key.",
             new_key=new,
         )
@@ -155,7 +155,7 @@ def _issue(store: Path, links: list[Link], statement: Statement) -> Receipt:
     content = {
         "number": len(links) + 1,
         "previous": links[-1].sha256 if links else "",
-        "issued": _now(),
+        "issued": now(),
         "written_by": f"foul {__version__}",
         "statement": statement.to_dict(),
         "not_claimed": not_claimed(statement),
@@ -196,7 +196,3 @@ def _of_event(links: list[Link], event: str) -> Link | None:
 
 def _receipt(link: Link) -> Receipt:
     return Receipt(link.number, link.file, link.page, link.sha256)
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
