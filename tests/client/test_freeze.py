@@ -72,6 +72,32 @@ def test_another_model_gets_outputs_of_its_own(
     assert all(reply.flops > 0 for _, reply in engine_of(other).crossed)
 
 
+def test_it_says_whether_the_scope_of_the_round_before_is_here(
+    net: DisentangledNet, make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    client = tiny_clients[0]
+    worker, _ = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    owner = f"{settings()['session']}-{client.id}"
+    FeatureStore(tmp_path).keep(owner, "scope", 2, {"V.w": torch.zeros(1)})
+    held = [
+        worker.perform(Request(client.id, "freeze", round, {}, settings())).numbers["held"]
+        for round in (3, 4)
+    ]
+    assert held == [True, False]
+
+
+def test_outputs_of_rounded_parts_are_not_taken_for_those_of_exact_ones(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    case = make_case(make_net, tiny_clients, tmp_path)
+    keys = {
+        make_method("foul", [f"precision={precision}"]).start(case).numbers["frozen"]
+        for precision in ("float32", "bfloat16", "int8")
+    }
+    # The last two send the frozen parts alike.
+    assert len(keys) == 2
+
+
 @pytest.mark.parametrize("missing", ["", "train-e", "validation-k", "rest"])
 def test_asked_without_tensors_it_says_whether_all_is_here(
     net: DisentangledNet,
@@ -88,7 +114,7 @@ def test_asked_without_tensors_it_says_whether_all_is_here(
     before = sorted(tmp_path.rglob("*"))
     reply = worker.perform(Request(client.id, "freeze", 3, {}, settings()))
     assert (reply.error, reply.tensors, reply.flops) == ("", {}, 0)
-    assert reply.numbers == {"ready": not missing}
+    assert reply.numbers == {"ready": not missing, "held": False}
     other = worker.perform(Request(client.id, "freeze", 3, {}, settings(frozen="another")))
-    assert other.numbers == {"ready": False}
+    assert other.numbers == {"ready": False, "held": False}
     assert sorted(tmp_path.rglob("*")) == before

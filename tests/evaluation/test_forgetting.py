@@ -184,6 +184,16 @@ def test_a_forget_client_that_is_gone_is_left_out(
         assess(away.federation, away.learned, away.request)
 
 
+@pytest.mark.parametrize(("domain", "role"), [("east", "forget"), ("west", "retain")])
+def test_accuracy_that_nobody_told_is_not_zero(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path, domain: str, role: str
+) -> None:
+    clients = [client for client in tiny_clients if client.domain in ("east", "west")]
+    case = make_case(make_net, clients, tmp_path, meddle=gone(domain, "evaluate"))
+    with pytest.raises(QuorumError, match=f"No {role} client told.*{domain}-0: "):
+        accuracies(case.federation, case.learned, case.request)
+
+
 def test_a_domain_that_did_not_answer_has_no_accuracy(
     make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from small_runs import Crash, StopAfter, small_config
 from foul import UserError
 from foul.experiments import shadows as module
 from foul.experiments.shadows import ShadowStudy, run_shadows
+from foul.federation.build import load_clients
 from foul.runs.folder import RunFolder
 from foul.unlearning.stage import unlearn
 
@@ -51,6 +52,16 @@ def test_shadows_differ_in_what_they_saw(finished: tuple[Path, list[dict[str, An
     folders = [RunFolder.open(out / f"shadow-0{n}") for n in range(4)]
     assert [folder.config().seed for folder in folders] == [0, 1, 2, 3]
     assert {folder.config().clients.redeal for folder in folders} == {0.5}
+
+
+def test_all_shadows_share_out_the_same_samples() -> None:
+    """Also of a set that is made or drawn by the seed."""
+    pools = []
+    for number in (0, 1):
+        data, _ = load_clients(module._config(study(), number))
+        pools.append([domain.train.images for domain in data.domains])
+    for one, other in zip(*pools, strict=True):
+        assert one.equal(other)
 
 
 def test_another_method_later_reuses_the_shadows(

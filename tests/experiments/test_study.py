@@ -267,7 +267,7 @@ def test_options_of_an_unknown_method_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_last_domain_is_that_of_the_configuration(tmp_path: Path) -> None:
-    config = tiny(data__domains=["north", "east"])
+    config = tiny(data__domains=["north", "East"])
     [result] = run_study(study_of(config=config, methods=("none",)), tmp_path / "out")
     assert result["forget"] == "domain:east"
 

@@ -7,7 +7,7 @@ from small_runs import small_config
 from foul.errors import UserError
 from foul.federation.build import build, initial_network, opened
 from foul.federation.inprocess import InProcessEngine
-from foul.federation.ledger import Cost, Ledger
+from foul.federation.ledger import Cost
 from foul.federation.messages import Request
 from foul.federation.observer import Observer
 from foul.federation.processes import ProcessEngine
@@ -60,11 +60,9 @@ def test_several_workers_are_processes() -> None:
     assert not multiprocessing.active_children()
 
 
-def test_observer_and_ledger_are_used() -> None:
-    observer, ledger = Observer(), Ledger()
-    federation = build(small_config(), observer, ledger).federation
-    assert federation.observer is observer
-    assert federation.ledger is ledger
+def test_the_observer_is_used() -> None:
+    observer = Observer()
+    assert build(small_config(), observer).federation.observer is observer
 
 
 def test_threads_are_set() -> None:

@@ -55,5 +55,30 @@ def test_a_probe_answers_for_every_point() -> None:
     assert "1 points" in unfit(request, {"samples": 9, "correct": [1]})
 
 
+@pytest.mark.parametrize(
+    ("request_", "numbers"),
+    [
+        (asked("evaluate", splits=["test"]), {"test": SCORE | {"correct": 4}}),
+        (asked("evaluate", splits=["test"]), {"test": SCORE | {"causal_correct": 4}}),
+        (asked("learn"), LEARNED | {"validation": SCORE | {"correct": 4}}),
+        (asked("probe", points=[0.0, 0.5]), {"samples": 3, "correct": [1, 4]}),
+        (asked("probed"), {"samples": 3, "correct": 4}),
+        (asked("triggered"), {"samples": 3, "fooled": 4}),
+    ],
+)
+def test_no_more_answers_than_samples_are_right(request_: Request, numbers: Any) -> None:
+    assert "4 of 3 samples" in unfit(request_, numbers)
+
+
+def test_the_scores_of_an_unlearning_client_must_be_there() -> None:
+    request = asked("unlearn", splits=["validation"])
+    told = {"samples": 9, "loss": 0.1, "scores": {"validation": SCORE}}
+    assert unfit(request, told) == ""
+    assert "split 'validation'" in unfit(request, told | {"scores": {}})
+    assert "scores.validation.correct" in unfit(
+        request, told | {"scores": {"validation": {"samples": 1}}}
+    )
+
+
 def test_tasks_that_answer_with_tensors_may_say_anything() -> None:
     assert unfit(asked("outputs"), {"whatever": [1]}) == ""

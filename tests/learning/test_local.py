@@ -27,11 +27,12 @@ def training(
     client: ClientData,
     config: LearningConfig,
     round: int = 1,
+    meter: FlopMeter | None = None,
     **settings: float,
 ) -> LocalTraining:
     values: Mapping[str, float] = {"seed": 0, **settings}
     context = TaskContext(
-        client, net, torch.device("cpu"), FlopMeter(), NO_FEATURES, round, {}, values
+        client, net, torch.device("cpu"), meter or FlopMeter(), NO_FEATURES, round, {}, values
     )
     return LocalTraining(context, config)
 
@@ -59,6 +60,23 @@ def test_epochs_are_steps(
     """27 samples in batches of 8 are four steps."""
     batches = batches_of(training(net, tiny_clients[0], learning()), net, epochs)
     assert [len(labels) for _, labels in batches] == ([8, 8, 8, 3] * 3)[:steps]
+
+
+def test_what_a_step_costs_depends_on_the_parts_that_are_trained(
+    net: DisentangledNet, tiny_clients: tuple[ClientData, ...]
+) -> None:
+    def loss(images: Tensor, labels: Tensor) -> Terms:
+        return {"ce": torch.nn.functional.cross_entropy(net(images), labels)}
+
+    meter = FlopMeter()
+    spent = []
+    for parts in (("V",), ("head",), ("V",)):
+        before = meter.total
+        training(net, tiny_clients[0], learning(), meter=meter).run(
+            Phase("unlearn", parts, 1.0, 0.1, loss)
+        )
+        spent.append(meter.total - before)
+    assert spent[0] == spent[2] > spent[1]
 
 
 @pytest.mark.parametrize(

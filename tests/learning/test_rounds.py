@@ -13,7 +13,14 @@ from torch import Tensor
 from foul.config.schema import FederationConfig, LearningConfig, ModelConfig
 from foul.data import ClientData
 from foul.federation.average import WeightedMean
-from foul.federation.federation import Federation, QuorumError, misfit, round_half_up
+from foul.federation.federation import (
+    EVALUATION,
+    Federation,
+    QuorumError,
+    RoundLog,
+    misfit,
+    round_half_up,
+)
 from foul.federation.inprocess import InProcessEngine
 from foul.federation.messages import ClientInfo, Numbers, Reply, Request, Tensors
 from foul.learning.rounds import (
@@ -377,6 +384,14 @@ def test_dropout_is_simulated_per_round_and_client() -> None:
     # Whether one is away has nothing to do with who else there is.
     assert away(names[:50], 0.3, round=2) == missing & set(names[:50])
     assert away(names, 0.0, round=2) == set()
+
+
+def test_nobody_is_dropped_from_a_measurement() -> None:
+    names = [f"u-{number:03}" for number in range(50)]
+    fed = federation(ScriptedEngine(names, trouble("")), dropout=0.9, quorum=0.01)
+    log = RoundLog()
+    list(fed.ask("evaluate", fed.clients, {}, {}, round=0, stage=EVALUATION, log=log))
+    assert log.answered == names
 
 
 # With real clients

@@ -133,6 +133,18 @@ def test_without_forget_clients_a_round_fails_and_changes_nothing(case_for: Make
     assert state.round == 0
 
 
+def test_the_servers_products_are_counted(case_for: MakeCase) -> None:
+    case = case_for()
+    finish(fedosd("unlearning_rounds=1", "recovery_rounds=0"), case)
+    weights = len(flat(case.learned, case))
+    model = sum(tensor.numel() for tensor in deployed_state(case.learned).values())
+    retain, forget = len(case.request.retain), len(case.request.forget)
+    clients = retain + forget
+    means = 2 * model * (retain + 1) + 2 * model * (forget + 1)
+    expected = clients * (clients + 1) * weights + means
+    assert case.federation.ledger.total("fedosd").flops_server == expected
+
+
 def test_no_rounds_at_all_are_refused() -> None:
     with pytest.raises(UserError, match="both 0"):
         fedosd("unlearning_rounds=0", "recovery_rounds=0")

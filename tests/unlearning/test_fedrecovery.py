@@ -98,6 +98,16 @@ def test_a_group_without_history_is_refused_with_those_that_have_one(case_for: M
         recovered(replace(case, request=both))
 
 
+def test_a_client_of_the_only_domain_is_refused_by_name(case_for: MakeCase) -> None:
+    case = with_history(case_for(), "domain:west")
+    case.federation.without = frozenset(
+        client.id for client in case.federation.clients if client.domain != "east"
+    )
+    one = ForgetRequest.parse("client:east-0", case.federation.clients)
+    with pytest.raises(UserError, match=r"kept no history for 'client:east-0'"):
+        recovered(replace(case, request=one))
+
+
 # The privacy budget
 
 

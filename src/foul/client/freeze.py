@@ -4,6 +4,7 @@ import torch
 
 from foul.client.context import TaskContext
 from foul.client.forward import forward
+from foul.client.scope import owner_of
 from foul.data.domains import Samples
 from foul.federation.messages import Numbers, Tensors
 from foul.models import part_of
@@ -15,11 +16,13 @@ CACHED = ("E", "K")
 def freeze(context: TaskContext) -> tuple[Tensors, Numbers]:
     """Keep E's output and z_K of the named splits, under the key of the parts that were sent.
 
-    Asked without any tensors, it only says whether all of that is here already.
+    Asked without any tensors, it only says whether all of that is here already, and whether the
+    scope of the round before is, from which a step would lead on.
     """
     key = str(context.settings["frozen"])
     if not context.tensors:
-        return {}, {"ready": _complete(context, key)}
+        held = context.features.kept(owner_of(context), "scope", context.round - 1) is not None
+        return {}, {"ready": _complete(context, key), "held": held}
     context.load()
     for split in context.settings["splits"]:
         samples: Samples = getattr(context.data, split)

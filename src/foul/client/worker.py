@@ -19,10 +19,10 @@ from foul.client.features import FeatureStore
 from foul.client.flops import FlopMeter
 from foul.client.freeze import freeze
 from foul.client.learn import learn
-from foul.client.moments import moments, probed
+from foul.client.linear_probe import moments, probed
 from foul.client.outputs import outputs
 from foul.client.pictures import latents, reconstruct
-from foul.client.probe import probe
+from foul.client.radii import probe
 from foul.client.train import train
 from foul.client.triggered import triggered
 from foul.client.unlearn import unlearn

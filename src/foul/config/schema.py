@@ -207,7 +207,8 @@ class FederationConfig(Section):
     """Who takes part, and what happens when somebody does not."""
 
     participation: float = Field(default=1.0, gt=0, le=1)
-    """Share of the clients asked in each round."""
+    """Share of the clients asked in each round of learning, and of Retrain, `continue` and NoT,
+    which go on with such rounds; other unlearning methods ask everybody they need."""
     quorum: float = Field(default=0.5, gt=0, le=1)
     """Share of the asked clients that must answer; below it the run stops, its state saved."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -271,7 +272,8 @@ class Config(Section):
     workers: int = Field(default=0, ge=0)
     """Processes that train clients side by side; 0: one per core on a CPU, one on a GPU."""
     threads: int = Field(default=0, ge=0)
-    """Torch threads of a single worker; 0: one per core. Several workers have one thread each."""
+    """Torch threads of a single worker; 0: one per core. Several workers have one thread each, and
+    one worker of one thread gives the same bits as they do."""
     engine: Literal["local", "flower", "flower-sim"] = "local"
     """Where clients are: on this machine; at the nodes of a Flower federation (foul[flower]); or on
     this machine as virtual nodes of Flower's simulation (foul[simulation])."""
@@ -284,6 +286,12 @@ class Config(Section):
     federation: FederationConfig = FederationConfig()
     backdoor: BackdoorConfig = BackdoorConfig()
     flower: FlowerConfig = FlowerConfig()
+
+    @property
+    def data_seed(self) -> int:
+        """Root of what is drawn or made of the data. Shadow models, which have seeds of their own,
+        share out the very same samples."""
+        return self.seed if self.clients.redeal is None else 0
 
     @model_validator(mode="after")
     def _adversarial_head_exists(self) -> "Config":

@@ -18,7 +18,7 @@ def choose_clients(config: Config, count: int | None, named: Sequence[str]) -> l
     """
     if count == 0 and not named:
         return []
-    data = load_dataset(config.data, config.seed)
+    data = load_dataset(config.data, config.data_seed)
     clients = build_clients(data, config.clients, config.seed)
     known = [client.id for client in clients]
     for name in named:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foul.federation.federation import Federation, RoundLog
+from foul.federation.federation import EVALUATION, Federation, RoundLog
 from foul.federation.messages import ClientInfo, Tensors
 from foul.models import deployed_state
 
@@ -91,7 +91,7 @@ def evaluate(
         deployed_state(tensors),
         {"splits": list(splits)},
         round=round,
-        stage="evaluation",
+        stage=EVALUATION,
         log=log,
     ):
         scores[reply.client] = {split: Score(**reply.numbers[split]) for split in splits}

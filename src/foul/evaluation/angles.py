@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from foul.federation.federation import Federation, RoundLog
+from foul.federation.federation import EVALUATION, Federation, RoundLog
 from foul.federation.messages import Tensors, join_groups
 from foul.models import deployed_state
 from foul.unlearning.request import ForgetRequest
@@ -40,7 +40,7 @@ def step_angles(
         join_groups({"model": start, "step": step}),
         {"samples": SAMPLES},
         round=round,
-        stage="evaluation",
+        stage=EVALUATION,
         log=RoundLog(),
     ):
         if reply.numbers["cosine"] is not None:

@@ -2,9 +2,9 @@
 them cannot know."""
 
 from foul.config.schema import BackdoorConfig
-from foul.federation.federation import Federation, RoundLog
+from foul.federation.federation import EVALUATION, Federation, RoundLog
 from foul.federation.messages import Tensors
-from foul.models import DEPLOYED, part_of
+from foul.models import deployed_state
 
 
 def backdoor_success(
@@ -18,7 +18,7 @@ def backdoor_success(
     """
     if not config.clients:
         return None
-    sent = {name: tensor for name, tensor in tensors.items() if part_of(name) in DEPLOYED}
+    sent = deployed_state(tensors)
     samples = fooled = 0
     for reply in federation.ask(
         "triggered",
@@ -26,7 +26,7 @@ def backdoor_success(
         sent,
         {"target": config.target, "size": config.size},
         round=0,
-        stage="evaluation",
+        stage=EVALUATION,
         log=RoundLog(),
     ):
         samples += reply.numbers["samples"]

@@ -1,6 +1,6 @@
 """How differently a model answers than Retrain does, wherever it is right."""
 
-from foul.federation.federation import Federation, RoundLog
+from foul.federation.federation import EVALUATION, Federation, RoundLog
 from foul.federation.messages import Tensors, join_groups
 from foul.models import deployed_state
 from foul.unlearning.request import ForgetRequest
@@ -20,7 +20,7 @@ def divergence(
         join_groups({"reference": deployed_state(reference), "model": deployed_state(model)}),
         {"splits": ["train", "test"]},
         round=0,
-        stage="evaluation",
+        stage=EVALUATION,
         log=RoundLog(),
     ):
         for split, told in reply.numbers.items():

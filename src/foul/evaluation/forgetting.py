@@ -11,7 +11,7 @@ from foul.evaluation.accuracy import Accuracies, Score, evaluate
 from foul.evaluation.attacks import AttackResult, run_attacks
 from foul.evaluation.backdoor import backdoor_success
 from foul.evaluation.probe import linear_probe
-from foul.federation.federation import Federation, RoundLog
+from foul.federation.federation import EVALUATION, Federation, QuorumError, RoundLog
 from foul.federation.messages import Tensors
 from foul.models import deployed_state
 from foul.unlearning.request import ForgetRequest
@@ -38,10 +38,17 @@ def _accuracies(scores: Accuracies, request: ForgetRequest) -> dict[str, float |
         total = scores.total(split, clients)
         return total.correct / total.samples if total.samples else None
 
-    return {
+    for role, answered in {"forget": forget, "retain": retain}.items():
         # Every client has training samples, so that curves are without holes.
-        "fa": accuracy("train", forget) or 0.0,
-        "ra": accuracy("train", retain) or 0.0,
+        if not answered:
+            why = "; ".join(f"{client}: {why}" for client, why in sorted(scores.missing.items()))
+            raise QuorumError(
+                f"No {role} client told how well the model does ({why})",
+                "Ask again when they are back: the model itself is kept.",
+            )
+    return {
+        "fa": accuracy("train", forget),
+        "ra": accuracy("train", retain),
         "ta": accuracy("test", forget + retain),
         "forget_test": accuracy("test", forget),
         "retain_test": accuracy("test", retain),
@@ -140,7 +147,7 @@ def forget_outputs(
         deployed_state(tensors),
         {"splits": list(SPLITS)},
         round=0,
-        stage="evaluation",
+        stage=EVALUATION,
         log=RoundLog(),
     ):
         for split in SPLITS:

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from foul.federation.federation import Federation, RoundLog
+from foul.federation.federation import EVALUATION, Federation, RoundLog
 from foul.federation.messages import ClientInfo, Tensors
 
 IMAGES_PER_DOMAIN = 3
@@ -23,7 +23,7 @@ def reconstructions(federation: Federation, tensors: Tensors) -> Tensors:
         tensors,
         {"samples": IMAGES_PER_DOMAIN},
         round=0,
-        stage="evaluation",
+        stage=EVALUATION,
         log=RoundLog(),
     ):
         for name, images in reply.tensors.items():
@@ -44,7 +44,7 @@ def latent_maps(federation: Federation, tensors: Tensors) -> tuple[Tensors, list
         tensors,
         {"samples": share},
         round=0,
-        stage="evaluation",
+        stage=EVALUATION,
         log=RoundLog(),
     ):
         for name in ("k", "v", "class"):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
-from foul.federation.federation import Federation, RoundLog
+from foul.federation.federation import EVALUATION, Federation, RoundLog
 from foul.federation.messages import ClientInfo, Numbers, Tensors
 from foul.models import deployed_state
 
@@ -20,6 +20,15 @@ def ridge(gram: torch.Tensor, cross: torch.Tensor) -> torch.Tensor:
         gram + strength * torch.eye(len(gram), dtype=gram.dtype), cross
     )
     return solved.contiguous()
+
+
+def _sums(sent: Tensors, settings: Numbers) -> Tensors:
+    """What sums of the encoder's codes look like: a constant 1 is added to them."""
+    classes, causal = sent["xi.weight"].shape
+    codes = causal if settings["part"] == "K" else sent["head.weight"].shape[1] - causal
+    told = len(settings.get("domains", ())) or classes
+    empty = torch.empty(codes + 1, codes + 1, dtype=torch.float64)
+    return {"gram": empty, "cross": empty.new_empty(codes + 1, told)}
 
 
 def linear_probe(
@@ -41,7 +50,14 @@ def linear_probe(
     sums: Tensors = {}
     fitted = 0
     for reply in federation.ask(
-        "moments", clients, sent, settings, round=0, stage="evaluation", log=RoundLog()
+        "moments",
+        clients,
+        sent,
+        settings,
+        round=0,
+        stage=EVALUATION,
+        log=RoundLog(),
+        like=_sums(sent, settings),
     ):
         fitted += reply.numbers["samples"]
         for name, value in reply.tensors.items():
@@ -55,7 +71,7 @@ def linear_probe(
         sent | {"probe": ridge(sums["gram"], sums["cross"])},
         settings | {"split": "test"},
         round=0,
-        stage="evaluation",
+        stage=EVALUATION,
         log=RoundLog(),
     ):
         correct += reply.numbers["correct"]

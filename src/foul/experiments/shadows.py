@@ -20,7 +20,7 @@ from foul.evaluation.attacks import STATISTICS, judge
 from foul.evaluation.attacks.shadows import shadow_lira, u_lira
 from foul.experiments.study import check_methods, clients_of
 from foul.federation.build import Setting, opened
-from foul.federation.federation import RoundLog
+from foul.federation.federation import EVALUATION, RoundLog
 from foul.federation.messages import Tensors
 from foul.federation.observer import Observer
 from foul.learning.stage import learn
@@ -170,7 +170,7 @@ def _answers(run: RunFolder, forget: str, method: str, setting: Setting) -> Tens
         deployed_state(model),
         {"splits": list(_SPLITS), "rows": True},
         round=0,
-        stage="evaluation",
+        stage=EVALUATION,
         log=RoundLog(),
     ):
         # Places in several domains are kept apart by the domain's number.

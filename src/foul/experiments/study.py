@@ -16,7 +16,7 @@ from foul.federation.build import Setting, opened
 from foul.federation.messages import ClientInfo
 from foul.federation.observer import Observer
 from foul.learning.stage import learn
-from foul.names import slug
+from foul.names import find, slug
 from foul.report.curves import plot_curves
 from foul.runs.folder import RunFolder
 from foul.runs.results import add_results, read_results
@@ -150,7 +150,7 @@ def clients_of(
     if config.engine == "flower":
         with opened(config, observer) as setting:
             return setting.federation.clients
-    data = load_dataset(config.data, config.seed, observer.decoded)
+    data = load_dataset(config.data, config.data_seed, observer.decoded)
     return [client_info(client) for client in build_clients(data, config.clients, config.seed)]
 
 
@@ -264,7 +264,8 @@ def started(folder: Path) -> bool:
 def _last_domain(run: RunFolder) -> str:
     """The last domain as the configuration orders them, else by name."""
     present = sorted({client["domain"] for client in run.facts()["clients"]})
-    domains = [name for name in run.config().data.domains if name in present] or present
+    ordered = [find(name, present) for name in run.config().data.domains]
+    domains = [name for name in ordered if name] or present
     if len(domains) < 2:
         raise UserError(
             f"{run.path} has a single domain", "Say whom to forget: --forget client:ID."

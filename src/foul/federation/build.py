@@ -51,7 +51,6 @@ class Setting:
 def build(
     config: Config,
     observer: Observer | None = None,
-    ledger: Ledger | None = None,
     features: Path | None = None,
     without: Collection[str] = (),
     known: Sequence[ClientInfo] = (),
@@ -65,7 +64,7 @@ def build(
         known: the clients of the run so far; nodes that are away are still among them.
     """
     if config.engine == "flower":
-        return _at_nodes(config, observer, ledger, without, known)
+        return _at_nodes(config, observer, without, known)
     observer = observer or Observer()
     plan = plan_cpu(config.workers, config.threads, pick_device(config.device))
     torch.set_num_threads(plan.threads)
@@ -77,7 +76,7 @@ def build(
         if config.engine == "flower-sim"
         else local_engine(local_worker(config, clients, net, features), plan)
     )
-    federation = Federation(engine, config.federation, config.seed, ledger, observer, without)
+    federation = Federation(engine, config.federation, config.seed, None, observer, without)
     return Setting(federation, data.classes, data.image_size, buffers, initial)
 
 
@@ -85,7 +84,7 @@ def load_clients(
     config: Config, decoded: Callable[[int, int], None] | None = None
 ) -> tuple[DomainSet, Sequence[ClientData]]:
     """The data of a configuration, and all its clients."""
-    data: DomainSet = load_dataset(config.data, config.seed, decoded)
+    data: DomainSet = load_dataset(config.data, config.data_seed, decoded)
     clients = poison_chosen(
         build_clients(data, config.clients, config.seed),
         config.backdoor,
@@ -115,7 +114,6 @@ def _simulated(
 def _at_nodes(
     config: Config,
     observer: Observer | None,
-    ledger: Ledger | None,
     without: Collection[str],
     known: Sequence[ClientInfo],
 ) -> Setting:
@@ -124,7 +122,7 @@ def _at_nodes(
 
     engine = connect(config, [client for client in known if client.id not in without])
     initial, buffers = _state(initial_network(config, len(engine.classes), engine.image_size))
-    federation = Federation(engine, config.federation, config.seed, ledger, observer, without)
+    federation = Federation(engine, config.federation, config.seed, None, observer, without)
     return Setting(federation, engine.classes, engine.image_size, buffers, initial)
 
 

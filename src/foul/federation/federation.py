@@ -15,6 +15,10 @@ from foul.federation.messages import ClientInfo, Numbers, Reply, Request, Tensor
 from foul.federation.observer import Observer
 from foul.seeds import numpy_generator
 
+EVALUATION = "evaluation"
+"""The stage of measurements. They are no part of a protocol, so nobody is dropped from them on
+purpose: figures must not depend on whom simulated dropout has spared."""
+
 
 class QuorumError(FoulError):
     """Too few clients answered in a round."""
@@ -27,10 +31,6 @@ class RoundLog:
     answered: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     costs: dict[str, Cost] = field(default_factory=dict)
-
-    @property
-    def cost(self) -> Cost:
-        return sum(self.costs.values(), Cost())
 
     def absorb(self, other: "RoundLog") -> None:
         """Add those who were asked apart in the same round."""
@@ -109,7 +109,7 @@ class Federation:
         `QuorumError` is raised after the last reply; the caller's state is then as it was before
         the round.
         """
-        present = [client for client in clients if not self._away(client, round, task, log)]
+        present = [client for client in clients if not self._away(client, round, task, stage, log)]
         sent = [(instead or {}).get(client.id, tensors) for client in present]
         requests = [
             Request(client.id, task, round, own, settings)
@@ -131,8 +131,8 @@ class Federation:
             self.observer.on_client(task, reply.client, done, len(clients))
         self._check_quorum(clients, round, log)
 
-    def _away(self, client: ClientInfo, round: int, task: str, log: RoundLog) -> bool:
-        chance = self.config.dropout
+    def _away(self, client: ClientInfo, round: int, task: str, stage: str, log: RoundLog) -> bool:
+        chance = 0.0 if stage == EVALUATION else self.config.dropout
         if (
             chance
             and numpy_generator(self.seed, f"dropout/{task}", round, client.id).random() < chance

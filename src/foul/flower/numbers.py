@@ -5,9 +5,9 @@ weighs by losses must bear that.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from foul.federation.messages import Numbers, Request
 
@@ -22,17 +22,39 @@ class _Weighed(_Answer):
     samples: Count
 
 
+_W = TypeVar("_W", bound=_Weighed)
+
+
+def _at_most(answer: _W, *counts: int) -> _W:
+    """The answer, if none of these counts is larger than its samples."""
+    if max(counts, default=0) > answer.samples:
+        raise ValueError(f"{max(counts)} of {answer.samples} samples")
+    return answer
+
+
 class _Counted(_Weighed):
     correct: Count
+
+    @model_validator(mode="after")
+    def _no_more_than_samples(self) -> "_Counted":
+        return _at_most(self, self.correct)
 
 
 class _Probed(_Weighed):
     correct: list[Count]
 
+    @model_validator(mode="after")
+    def _no_more_than_samples(self) -> "_Probed":
+        return _at_most(self, *self.correct)
+
 
 class _Score(_Counted):
     causal_correct: Count
     loss: float
+
+    @model_validator(mode="after")
+    def _no_more_than_samples(self) -> "_Score":
+        return _at_most(self, self.correct, self.causal_correct)
 
 
 class _Learned(_Weighed):
@@ -41,7 +63,7 @@ class _Learned(_Weighed):
 
 
 class _Unlearned(_Weighed):
-    scores: dict[str, Any]
+    scores: dict[str, _Counted]
     loss: float
 
 
@@ -51,6 +73,10 @@ class _Ready(_Answer):
 
 class _Fooled(_Weighed):
     fooled: Count
+
+    @model_validator(mode="after")
+    def _no_more_than_samples(self) -> "_Fooled":
+        return _at_most(self, self.fooled)
 
 
 class _Angle(_Answer):
@@ -92,10 +118,10 @@ def unfit(request: Request, numbers: Numbers) -> str:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         return f"its number {'.'.join(map(str, first['loc']))} cannot be used ({first['msg']})"
-    if request.task in ("evaluate", "divergence"):
-        for split in request.settings["splits"]:
-            if split not in numbers:
-                return f"it says nothing of the split '{split}'"
+    told = {"evaluate": numbers, "divergence": numbers, "unlearn": numbers.get("scores", {})}
+    for split in request.settings["splits"] if request.task in told else ():
+        if split not in told[request.task]:
+            return f"it says nothing of the split '{split}'"
     if request.task == "probe" and len(numbers["correct"]) != len(request.settings["points"]):
         return f"it answers for {len(numbers['correct'])} points"
     return ""

@@ -81,7 +81,7 @@ class LocalTraining:
         seen = 0
         for batch in self._batches(phase, fetch or self._images(phase)):
             labels = batch[-1]
-            with context.meter.step((phase.name, *batch[0].shape)):
+            with context.meter.step((phase.name, *phase.parts, *batch[0].shape)):
                 terms = phase.loss(*batch)
                 optimiser.zero_grad(set_to_none=True)
                 total = torch.stack(list(terms.values())).sum()

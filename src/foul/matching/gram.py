@@ -46,6 +46,12 @@ class Gram:
     finite: NDArray[np.bool_]
 
 
+def gram_flops(rows: Sequence[Mapping[str, Tensor]], sums: int) -> int:
+    """What the products of all pairs and so many weighted sums of these rows take."""
+    clients, numbers = len(rows), sum(tensor.numel() for tensor in rows[0].values())
+    return (clients * (clients + 1) + 2 * sums * clients) * numbers
+
+
 def gram_matrix(deltas: Deltas, block: int = BLOCK) -> Gram:
     """The Gram matrix of `deltas`, and which clients sent only finite numbers.
 

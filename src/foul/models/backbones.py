@@ -46,7 +46,7 @@ class BasicBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         out = torch.relu_(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
-        return torch.relu_(out.add_(shortened(self, x)))
+        return torch.relu_(out.add_(residual(self, x)))
 
 
 class Bottleneck(nn.Module):
@@ -70,7 +70,7 @@ class Bottleneck(nn.Module):
         out = torch.relu_(self.bn1(self.conv1(x)))
         out = torch.relu_(self.bn2(self.conv2(out)))
         out = self.bn3(self.conv3(out))
-        return torch.relu_(out.add_(shortened(self, x)))
+        return torch.relu_(out.add_(residual(self, x)))
 
 
 def shortcut(inputs: int, outputs: int, stride: int, norm: Norm) -> nn.Sequential | None:
@@ -80,7 +80,7 @@ def shortcut(inputs: int, outputs: int, stride: int, norm: Norm) -> nn.Sequentia
     return nn.Sequential(conv1x1(inputs, outputs), norm(outputs))
 
 
-def shortened(block: BasicBlock | Bottleneck, x: Tensor) -> Tensor:
+def residual(block: BasicBlock | Bottleneck, x: Tensor) -> Tensor:
     """The shortcut's side of a block.
 
     The stride is taken by slicing: the same numbers as a strided 1x1 convolution, whose

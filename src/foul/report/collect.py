@@ -10,7 +10,7 @@ from foul.errors import UserError
 from foul.federation.messages import Tensors
 from foul.runs.checkpoint import load_tensors
 from foul.runs.folder import RunFolder
-from foul.runs.results import Result, read_results
+from foul.runs.results import Result, read_results, same_model
 from foul.unlearning.saved import label_of
 
 RETRAIN = "retrain"
@@ -114,14 +114,16 @@ def _runs_at(path: Path) -> Iterator[Run]:
 
 
 def _run(path: Path, group: Path, told: Sequence[Result]) -> Run:
-    """A run; what its study told about its seed completes what it tells itself."""
+    """A run; what its study told about its seed completes what it tells itself of the same
+    model."""
     folder = RunFolder.open(path)
     config = folder.config()
-    own = [*read_results(folder.results_file), *(r for r in told if r.get("seed") == config.seed)]
+    studied = [result for result in told if result.get("seed") == config.seed]
     merged: dict[tuple[Any, Any], Result] = {}
-    for result in own:
+    for result in [*studied, *read_results(folder.results_file)]:
         key = (result.get("method"), result.get("forget"))
-        merged[key] = merged.get(key, {}) | result
+        known = merged.get(key, {})
+        merged[key] = (known if same_model(known, result) else {}) | result
     if not merged:
         raise UserError(
             f"{path} has no results yet",

@@ -10,8 +10,9 @@ from pydantic import Field, model_validator
 
 from foul.federation.average import WeightedMean
 from foul.federation.federation import RoundLog
+from foul.federation.ledger import Cost
 from foul.federation.messages import ClientInfo, Tensors
-from foul.matching import gram_matrix, weighted_sum
+from foul.matching import gram_flops, gram_matrix, weighted_sum
 from foul.matching.orthogonal import orthogonal_weights, recovery_weights
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.requirements import Requirements
@@ -88,6 +89,8 @@ class FedOsd(Method[FedOsdOptions]):
             rows.append({n: state.tensors[n] - case.learned[n] for n in rows[0]})
             weights = recovery_weights(gram_matrix(rows).values, self.options.always)
         step = weighted_sum(self.options.step * weights, rows)
+        # The sum is counted where clients were asked.
+        case.federation.ledger.record(self.name, Cost(flops_server=gram_flops(rows, sums=0)))
         state.tensors = moved(state.tensors, step | statistics)
         state.round = number
         if number >= self.options.rounds:

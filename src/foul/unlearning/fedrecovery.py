@@ -12,7 +12,6 @@ from foul.federation.messages import Tensors
 from foul.learning.history import corrected
 from foul.seeds import torch_generator
 from foul.unlearning.method import Case, Method, MethodState
-from foul.unlearning.request import ForgetRequest
 from foul.unlearning.requirements import Requirements
 
 
@@ -73,9 +72,13 @@ class FedRecovery(Method[FedRecoveryOptions]):
             return groups[case.request.text], weight
         # The request may spell the group in another way.
         client = case.request.forget[0]
-        for group in (f"domain:{client.domain}", f"client:{client.id}"):
-            whole = ForgetRequest.parse(group, case.federation.clients)
-            if group in groups and whole.forget_ids == case.request.forget_ids:
+        everyone = case.federation.clients
+        members = {
+            f"domain:{client.domain}": {c.id for c in everyone if c.domain == client.domain},
+            f"client:{client.id}": {client.id},
+        }
+        for group, ids in members.items():
+            if group in groups and ids == case.request.forget_ids:
                 return groups[group], weight
         raise UserError(
             f"The run kept no history for '{case.request.text}' "

@@ -29,6 +29,7 @@ from foul.unlearning.training import (
     local_recipe,
     mean_change,
     moved,
+    record_mean,
     round_record,
 )
 
@@ -202,6 +203,7 @@ class Fused(Method[FusedOptions]):
         yield from case.federation.ask(
             task, clients, tensors, settings, round=number, stage=self.name, log=own, like=like
         )
+        record_mean(case, self.name, like, own)
         log.absorb(own)
         log.spent(delivery.costs)
 

@@ -116,8 +116,10 @@ def _refuse_erased(
             "Open it with without=folder.erased().",
         )
     kind, names = ForgetRequest.split(forget)
+    # Among all of them: else a client could pass for an erased one with a similar name.
+    everyone = {*left_out, *(client.id for client in folder.clients())}
     for name in names:
-        if kind == "client" and find(name, left_out):
+        if kind == "client" and find(name, everyone) in left_out:
             raise UserError(
                 f"Client '{name}' was erased from {folder.path}",
                 f"It takes part again after: foul erase readmit {folder.path} {name} --reason WHY",

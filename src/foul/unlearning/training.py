@@ -79,8 +79,13 @@ def ask_to_train(
         log=log,
         like=model,
     )
-    # One multiply-add per number and client for the sum, one more for the step.
-    flops = 2 * sum(tensor.numel() for tensor in model.values()) * (len(log.answered) + 1)
+    record_mean(case, stage, model, log)
+
+
+def record_mean(case: Case, stage: str, tensors: Tensors, log: RoundLog) -> None:
+    """What the server spends on the mean of what clients answered: one multiply-add per number and
+    client for the sum, one more for the step."""
+    flops = 2 * sum(tensor.numel() for tensor in tensors.values()) * (len(log.answered) + 1)
     case.federation.ledger.record(stage, Cost(flops_server=flops))
 
 

@@ -766,6 +766,27 @@ def test_another_process_goes_on_with_the_same_bits(
     assert same_bits(state.tensors, whole.tensors)
 
 
+def test_a_client_that_lost_everything_is_sent_the_scope_again(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    """Its disk was freed between two processes: a step would lead it nowhere, for ever."""
+    case = make_case(make_net, tiny_clients, tmp_path)
+    options = STEERED | {"rounds": 2, "extra": 0, "precision": "int8"}
+    first = foul(**options)
+    state = first.start(case)
+    first.step(case, state)
+    lost = [file for file in tmp_path.rglob("*east-0*") if file.is_file()]
+    assert lost
+    for file in lost:
+        file.unlink()
+    engine_of(case).crossed.clear()
+    record = foul(**options).step(case, state)
+    assert record["failures"] == {}
+    sent = {r.client: r.tensors for r, _ in engine_of(case).of_task("unlearn")}
+    whole = {client for client, tensors in sent.items() if take_group(tensors, "scope")}
+    assert whole == {"east-0"}
+
+
 def test_processes_give_the_same_bits(case_for: MakeCase) -> None:
     """However requests are spread over processes, with every part of the method in use."""
     options = STEERED | {"rounds": 2, "precision": "int8"}

@@ -72,17 +72,23 @@ class Asking:
         alone = self._options.departed or not self._options.matching
         asked = self._case.request.retain if alone else self._case.federation.clients
         if not self._holding.known:
-            # Resumed by another process: do they still have what they were sent?
+            # Resumed by another process: do they still have what they were sent? From a scope that
+            # is lost, a step would lead nowhere.
             self._holding.known = True
-            self._ask_freeze(asked, {})
+            lost = self._ask_freeze(asked, {})
+            held = self._state.numbers.get("holding", ())
+            self._state.numbers["holding"] = [client for client in held if client not in lost]
         missing = [client for client in asked if client.id not in self._holding.clients]
         if missing:
             frozen = frozen_of(self._options, self._case)
             self._ask_freeze(missing, encode(frozen, self._options.frozen_precision))
 
-    def _ask_freeze(self, clients: Sequence[ClientInfo], tensors: Tensors) -> None:
+    def _ask_freeze(self, clients: Sequence[ClientInfo], tensors: Tensors) -> set[str]:
+        """Answers who said that the scope of the round before is lost; not who said nothing."""
+        lost: set[str] = set()
         settings: Numbers = {
             "frozen": self._state.numbers["frozen"],
+            "session": self._state.numbers["session"],
             "splits": ["train", "validation"],
         }
         try:
@@ -97,10 +103,13 @@ class Asking:
             ):
                 if reply.numbers["ready"]:
                     self._holding.clients.add(reply.client)
+                if not reply.numbers.get("held", True):
+                    lost.add(reply.client)
         except QuorumError:
             # Later it is the round itself that counts who is there.
             if self._number == 0:
                 raise
+        return lost
 
     def deltas(
         self, clients: Sequence[ClientInfo], sent: Message, loss: str, replies: Replies

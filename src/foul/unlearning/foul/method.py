@@ -13,7 +13,7 @@ import numpy as np
 from foul.client.compress import decode, encode
 from foul.federation.ledger import Cost
 from foul.federation.messages import Tensors, added, join_groups, key_of, take_group
-from foul.matching import gram_matrix, match, weighted_sum
+from foul.matching import gram_flops, gram_matrix, match, weighted_sum
 from foul.unlearning.foul.asking import Asking, Holding, frozen_of, scope_of
 from foul.unlearning.foul.evidence import Evidence
 from foul.unlearning.foul.fit import retain_loss
@@ -53,7 +53,8 @@ class Foul(Method[FoulOptions]):
         """Send the frozen parts once; clients keep their outputs."""
         state = MethodState(dict(case.learned))
         state.numbers = {
-            "frozen": key_of(frozen_of(self.options, case)),
+            # As it is sent: outputs of rounded parts are not those of exact ones.
+            "frozen": key_of(encode(frozen_of(self.options, case), self.options.frozen_precision)),
             # What clients keep between rounds belongs to this attempt alone.
             "session": uuid4().hex,
             "estimates": {},
@@ -204,9 +205,8 @@ class Foul(Method[FoulOptions]):
 
     def _record_flops(self, case: Case, rows: Sequence[Tensors]) -> None:
         """Products of all pairs, and the sums of the centre and of the way from it."""
-        clients, numbers = len(rows), sum(tensor.numel() for tensor in rows[0].values())
-        flops = clients * (clients + 1) * numbers + 4 * clients * numbers
-        case.federation.ledger.record(self.name, Cost(flops_server=flops))
+        cost = Cost(flops_server=gram_flops(rows, sums=2))
+        case.federation.ledger.record(self.name, cost)
 
 
 def pushed(step: Tensors, push: Tensors) -> Tensors:

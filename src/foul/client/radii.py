@@ -1,4 +1,4 @@
-"""The task `probe`: how well the model would do at some points along a line of scopes."""
+"""The task `probe`: try radii, that is, how well the model would do along a line of scopes."""
 
 import torch
 
