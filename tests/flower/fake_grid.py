@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from flwr.app import Error, Message, RecordDict
+from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 
 from foul.client.worker import Worker
 from foul.config.schema import FlowerConfig, ModelConfig
@@ -61,6 +62,8 @@ class FakeGrid:
         self.online = {node.id: node for node in nodes}
         self.now = 0.0
         self.sent: list[Message] = []
+        self.loses = 0
+        """How many of the next pushes fail half-way, as when a SuperLink is killed in them."""
         self._waiting: dict[str, tuple[float, Message]] = {}
 
     def clock(self) -> float:
@@ -73,6 +76,10 @@ class FakeGrid:
         return [SimpleNamespace(node_id=n.id, name=n.name) for n in self.online.values()]
 
     def push_messages(self, messages: list[Message]) -> list[str]:
+        if self.loses:
+            self.loses -= 1
+            self.sent += messages
+            raise ObjectPushError("0f", 1, "a session")
         return [self._push(message) for message in messages]
 
     def _push(self, message: Message) -> str:

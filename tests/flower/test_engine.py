@@ -12,6 +12,7 @@ from foul.errors import UserError
 from foul.federation.inprocess import InProcessEngine
 from foul.federation.messages import Reply, Request, Tensors
 from foul.flower.parcel import Parcel
+from foul.flower.post import PUSHES
 from foul.flower.wire import from_records
 
 
@@ -78,6 +79,28 @@ def test_a_client_that_misses_the_deadline_is_an_error_and_the_others_are_not(
     assert first == Reply(three[0].id, error="no reply within the deadline")
     assert not any(reply.error for reply in others)
     assert grid.now < 60
+
+
+def test_messages_that_a_killed_superlink_lost_are_sent_again_as_new_ones(
+    grid: FakeGrid, three: list[ClientData], tensors: Tensors
+) -> None:
+    engine = engine_on(grid)
+    grid.sent.clear()
+    grid.loses = PUSHES - 1
+    assert not any(reply.error for reply in engine.run(evaluations(three, tensors)))
+    assert len(grid.sent) == PUSHES * len(three)
+    assert len({message.object_id for message in grid.sent}) == len(grid.sent)
+
+
+def test_a_superlink_that_loses_everything_fails_the_clients_not_the_command(
+    grid: FakeGrid, three: list[ClientData], tensors: Tensors
+) -> None:
+    engine = engine_on(grid)
+    grid.loses = PUSHES
+    replies = list(engine.run(evaluations(three, tensors)))
+    assert [reply.error for reply in replies] == [
+        "Flower did not take the message (node gone?)" for _ in three
+    ]
 
 
 def test_a_client_that_leaves_and_comes_back_is_asked_again(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from flwr.app import Message
 from flwr.serverapp import Grid
+from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 
 from foul.federation.codec import encode_request, encode_tensors
 from foul.federation.messages import Reply, Request
@@ -18,6 +19,8 @@ GRACE = 30.0
 """Seconds beyond a task's own deadline in which its answer may still arrive."""
 POLL = 0.2
 """Seconds between two looks for a reply; Flower's own loop sleeps 3."""
+PUSHES = 3
+"""How often messages are handed to a SuperLink that loses them half-way."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +41,24 @@ class Post:
         """The ids of the messages, in order; empty for one that Flower did not take."""
         parcels = _Parcels()
         envelope = json.dumps({"model": json.loads(self.model), "deadline": deadline}).encode()
-        messages = [
-            Message(
-                to_records(parcels.of(request, envelope)),
-                node,
-                "query",
-                ttl=deadline + 2 * GRACE,
-                group_id=str(request.round),
-            )
-            for node, request in to
-        ]
-        ids = [id or "" for id in self.grid.push_messages(messages)] if messages else []
-        return ids + [""] * (len(messages) - len(ids))
+        contents = [(node, r, to_records(parcels.of(r, envelope))) for node, r in to]
+
+        def messages() -> list[Message]:
+            ttl = deadline + 2 * GRACE
+            return [Message(c, n, "query", ttl=ttl, group_id=str(r.round)) for n, r, c in contents]
+
+        ids = self._push(messages) if to else []
+        return ids + [""] * (len(to) - len(ids))
+
+    def _push(self, messages: Callable[[], list[Message]]) -> list[str]:
+        """Their ids. A SuperLink that is killed between storing a part of a message and saying so
+        refuses that part when Flower repeats it: then all go again, as new messages."""
+        for _ in range(PUSHES):
+            try:
+                return [id or "" for id in self.grid.push_messages(messages())]
+            except ObjectPushError:
+                self.sleep(POLL)
+        return []
 
     def fetch(self, request: Request, id: str, until: float) -> Reply:
         """The reply to this request, or why there is none."""
