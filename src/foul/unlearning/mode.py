@@ -109,7 +109,7 @@ class MoDe(Method[ModeOptions]):
 
 def blended(tensors: Tensors, other: Tensors, keep: float, buffers: frozenset[str]) -> Tensors:
     """keep * tensors + (1 - keep) * other. Statistics of a blend mean nothing: they stay, and the
-    guidance that follows renews them."""
+    guidance that follows renews them, unless learning has fixed them."""
     return {
         name: tensor if name in buffers else torch.lerp(other[name], tensor, keep)
         for name, tensor in tensors.items()

@@ -34,15 +34,22 @@ def smoothed(of: Counts) -> float:
     return (of.correct + 0.5) / (of.samples + 1)
 
 
-@given(counts(), counts(), counts(), st.floats(-1, 1), st.floats(0, 0.6))
-def test_the_estimate_is_on_the_line(
-    forget: Counts, retain: Counts, learned: Counts, offset: float, slope: float
+MANY = 10**9
+"""So many classes that chance is nothing."""
+
+
+@given(counts(), counts(), counts(), st.floats(-1, 1), st.floats(0, 0.6), st.integers(2, 100))
+def test_the_estimate_is_on_the_line_or_at_chance(
+    forget: Counts, retain: Counts, learned: Counts, offset: float, slope: float, classes: int
 ) -> None:
-    estimate = on_the_line(forget, retain, learned, offset, slope)
+    estimate = on_the_line(forget, retain, learned, offset, slope, classes)
     # However extreme the counts are.
     assert 0 < estimate < 1
     gain = logit(smoothed(learned)) - logit(smoothed(retain))
-    expected = logit(smoothed(forget)) + offset + slope * gain
+    expected = max(
+        logit(smoothed(forget)) + offset + slope * gain,
+        math.log(1 / (classes - 1)),
+    )
     assert logit(estimate) == pytest.approx(expected, abs=1e-6, rel=1e-2)
 
 
@@ -51,9 +58,9 @@ def test_an_estimate_worked_out_by_hand() -> None:
     log 3 makes it 9 to 1."""
     counts = Counts(50, 100), Counts(50, 100), Counts(90, 100)
     odds = math.sqrt(90.5 / 10.5)
-    assert on_the_line(*counts, 0.0, 0.5) == pytest.approx(odds / (1 + odds))
-    assert on_the_line(*counts, 0.0, 0.5) == pytest.approx(0.75, abs=0.01)
-    assert on_the_line(*counts, math.log(3), 0.5) == pytest.approx(0.9, abs=0.01)
+    assert on_the_line(*counts, 0.0, 0.5, MANY) == pytest.approx(odds / (1 + odds))
+    assert on_the_line(*counts, 0.0, 0.5, MANY) == pytest.approx(0.75, abs=0.01)
+    assert on_the_line(*counts, math.log(3), 0.5, MANY) == pytest.approx(0.9, abs=0.01)
 
 
 @given(counts(), counts(), st.floats(0, 2), st.booleans())
@@ -61,7 +68,7 @@ def test_without_held_out_samples_it_is_the_stand_ins_own_accuracy(
     forget: Counts, other: Counts, slope: float, retain: bool
 ) -> None:
     pair = (Counts(), other) if retain else (other, Counts())
-    assert on_the_line(forget, *pair, 0.45, slope) == pytest.approx(smoothed(forget))
+    assert on_the_line(forget, *pair, 0.45, slope, MANY) == pytest.approx(smoothed(forget))
 
 
 def train(case: Case, rounds: int = 2) -> tuple[StandIn, Tensors]:

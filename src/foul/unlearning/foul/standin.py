@@ -10,7 +10,9 @@ and the learned model's :math:`r`:
           \lambda(p) = \log (p / (1 - p))
 
 The line is flat and does not begin at 0: how much better a large model is on domains that it saw
-says little about one that it did not see.
+says little about one that it did not see. The estimate is at least chance, one in so many classes:
+a small network may mistake an unseen domain's classes for each other, but that is its own mistake,
+and to aim below chance would be to forget so much that it shows.
 """
 
 import math
@@ -31,14 +33,14 @@ PRECISION: Precision = "bfloat16"
 
 
 def on_the_line(
-    forget: Counts, retain: Counts, learned: Counts, offset: float, slope: float
+    forget: Counts, retain: Counts, learned: Counts, offset: float, slope: float, classes: int
 ) -> float:
     """The estimate of the module's formula; without held-out retain samples, the stand-in's own
     forget accuracy."""
     gain = 0.0
     if retain.samples and learned.samples:
         gain = offset + slope * (learned.logit - retain.logit)
-    return 1 / (1 + math.exp(-(forget.logit + gain)))
+    return max(1 / classes, 1 / (1 + math.exp(-(forget.logit + gain))))
 
 
 def stand_in_model(options: FoulOptions) -> ModelConfig:

@@ -96,10 +96,10 @@ class Steering:
     def _estimate(self, standin: StandIn, number: int, stage: str) -> dict[str, float]:
         """Score the stand-in and note what follows; answers its accuracies."""
         domains, retain = standin.scores(self._state.extra, number, stage)
-        learned = self._learned()
+        learned, classes = self._learned(), self._case.classes
         for domain, counts in domains.items():
             self._state.numbers["estimates"][domain] = on_the_line(
-                counts, retain, learned, self._options.offset, self._options.slope
+                counts, retain, learned, self._options.offset, self._options.slope, classes
             )
         shares = {domain: counts.share for domain, counts in domains.items()}
         return {"retain": retain.share, **shares}
