@@ -6,7 +6,8 @@ A run needs `foul` and `retrain` for whole domains (`foul run ... --methods foul
 rounds tell how its stand-in did on the forgotten domain and on held-out retain data, and how the
 learned model did there; Retrain's FA is what the estimate should have been. Printed are, in logits,
 what Retrain has over the stand-in on the forgotten domain and what the learned model has over it on
-retain data, and how far several lines through these miss Retrain's FA, in points.
+retain data, and how far several lines through these miss Retrain's FA, in points. As in FOUL, no
+estimate is below chance.
 """
 
 import argparse
@@ -40,6 +41,7 @@ class Case:
     data: str
     request: str
     seed: int
+    classes: int
     standin_forget: float
     standin_retain: float
     learned_retain: float
@@ -58,7 +60,7 @@ class Case:
     def error(self, line: Callable[[float], float]) -> float:
         """How far the estimate by this line is from Retrain's FA, in points."""
         estimate = 1 / (1 + math.exp(-logit(self.standin_forget) - line(self.advantage)))
-        return 100 * abs(estimate - self.retrain)
+        return 100 * abs(max(1 / self.classes, estimate) - self.retrain)
 
 
 def logit(share: float) -> float:
@@ -81,6 +83,7 @@ def cases(path: Path) -> list[Case]:
                 run.config().data.name,
                 result["forget"],
                 run.config().seed,
+                len(run.facts()["classes"]),
                 told[-1][domain],
                 told[-1]["retain"],
                 result["records"][0]["retain_validation"],
