@@ -23,6 +23,7 @@ from foul.cli.output import print_table
 from foul.runs.folder import RunFolder
 from foul.runs.results import read_results
 from foul.unlearning.foul.options import FoulOptions
+from foul.unlearning.foul.standin import at_least_chance
 
 DEFAULT = FoulOptions()
 LINES: dict[str, Callable[[float], float]] = {
@@ -59,8 +60,8 @@ class Case:
 
     def error(self, line: Callable[[float], float]) -> float:
         """How far the estimate by this line is from Retrain's FA, in points."""
-        estimate = 1 / (1 + math.exp(-logit(self.standin_forget) - line(self.advantage)))
-        return 100 * abs(max(1 / self.classes, estimate) - self.retrain)
+        estimate = at_least_chance(logit(self.standin_forget) + line(self.advantage), self.classes)
+        return 100 * abs(estimate - self.retrain)
 
 
 def logit(share: float) -> float:

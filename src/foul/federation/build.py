@@ -76,7 +76,9 @@ def build(
         if config.engine == "flower-sim"
         else local_engine(local_worker(config, clients, net, features), plan)
     )
-    federation = Federation(engine, config.federation, config.seed, None, observer, without)
+    federation = Federation(
+        engine, config.federation, config.seed, observer=observer, without=without
+    )
     return Setting(federation, data.classes, data.image_size, buffers, initial)
 
 
@@ -122,7 +124,9 @@ def _at_nodes(
 
     engine = connect(config, [client for client in known if client.id not in without])
     initial, buffers = _state(initial_network(config, len(engine.classes), engine.image_size))
-    federation = Federation(engine, config.federation, config.seed, None, observer, without)
+    federation = Federation(
+        engine, config.federation, config.seed, observer=observer, without=without
+    )
     return Setting(federation, engine.classes, engine.image_size, buffers, initial)
 
 

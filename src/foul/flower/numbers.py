@@ -5,7 +5,7 @@ weighs by losses must bear that.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -19,42 +19,38 @@ class _Answer(BaseModel):
 
 
 class _Weighed(_Answer):
+    counts: ClassVar[tuple[str, ...]] = ()
+    """Fields that count some of the samples."""
+
     samples: Count
 
-
-_W = TypeVar("_W", bound=_Weighed)
-
-
-def _at_most(answer: _W, *counts: int) -> _W:
-    """The answer, if none of these counts is larger than its samples."""
-    if max(counts, default=0) > answer.samples:
-        raise ValueError(f"{max(counts)} of {answer.samples} samples")
-    return answer
+    @model_validator(mode="after")
+    def _no_more_than_samples(self) -> Self:
+        for name in self.counts:
+            told = getattr(self, name)
+            most = max(told, default=0) if isinstance(told, list) else told
+            if most > self.samples:
+                raise ValueError(f"{most} of {self.samples} samples")
+        return self
 
 
 class _Counted(_Weighed):
-    correct: Count
+    counts: ClassVar[tuple[str, ...]] = ("correct",)
 
-    @model_validator(mode="after")
-    def _no_more_than_samples(self) -> "_Counted":
-        return _at_most(self, self.correct)
+    correct: Count
 
 
 class _Probed(_Weighed):
-    correct: list[Count]
+    counts: ClassVar[tuple[str, ...]] = ("correct",)
 
-    @model_validator(mode="after")
-    def _no_more_than_samples(self) -> "_Probed":
-        return _at_most(self, *self.correct)
+    correct: list[Count]
 
 
 class _Score(_Counted):
+    counts: ClassVar[tuple[str, ...]] = ("correct", "causal_correct")
+
     causal_correct: Count
     loss: float
-
-    @model_validator(mode="after")
-    def _no_more_than_samples(self) -> "_Score":
-        return _at_most(self, self.correct, self.causal_correct)
 
 
 class _Learned(_Weighed):
@@ -72,11 +68,9 @@ class _Ready(_Answer):
 
 
 class _Fooled(_Weighed):
-    fooled: Count
+    counts: ClassVar[tuple[str, ...]] = ("fooled",)
 
-    @model_validator(mode="after")
-    def _no_more_than_samples(self) -> "_Fooled":
-        return _at_most(self, self.fooled)
+    fooled: Count
 
 
 class _Angle(_Answer):

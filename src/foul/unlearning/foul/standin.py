@@ -40,7 +40,12 @@ def on_the_line(
     gain = 0.0
     if retain.samples and learned.samples:
         gain = offset + slope * (learned.logit - retain.logit)
-    return max(1 / classes, 1 / (1 + math.exp(-(forget.logit + gain))))
+    return at_least_chance(forget.logit + gain, classes)
+
+
+def at_least_chance(logit: float, classes: int) -> float:
+    """The accuracy of this logit, or one in so many classes."""
+    return max(1 / classes, 1 / (1 + math.exp(-logit)))
 
 
 def stand_in_model(options: FoulOptions) -> ModelConfig:
