@@ -1,0 +1,94 @@
+"""What FOUL was to reach, and what it has reached, from the stored results.
+
+    python benchmarks/aims.py [--json]
+
+Reads `benchmarks/results/unlearning-*.json`, which `foul run ... --store` fills. Only results of
+today's defaults count, seed 0; each figure is the mean over the requests, FOUL against Retrain.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from foul.cli.output import print_table
+from foul.config import load_config
+from foul.experiments.store import key_of_request
+
+RESULTS = Path(__file__).parent / "results"
+SETS: dict[str, dict[str, Any]] = {
+    "digits": {},
+    "digits28": {"learning.rounds": 20},
+    "pacs": {},
+}
+NEAR = 0.01
+"""An AUC this near to Retrain's is as good as inside its interval."""
+
+Result = Mapping[str, Any]
+Pair = tuple[Result, Result]
+"""FOUL's result of a request, and Retrain's."""
+
+
+def pairs(data: str, settings: dict[str, Any], kind: str) -> list[Pair]:
+    """The stored results for requests of this kind."""
+    known = json.loads((RESULTS / f"unlearning-{data}.json").read_text(encoding="utf-8"))
+    config = load_config(data, settings)
+    requests = sorted({r["forget"] for r in known.values() if r["forget"].startswith(kind)})
+    keys = [[key_of_request(config, text, m) for m in ("foul", "retrain")] for text in requests]
+    return [
+        (known[foul], known[retrain]) for foul, retrain in keys if {foul, retrain} <= set(known)
+    ]
+
+
+def inside(foul: Result, retrain: Result) -> bool:
+    """Whether the attack finds no more, and no less, than on Retrain."""
+    low, auc, high = retrain["mia_low"], foul["mia_auc"], retrain["mia_high"]
+    return bool(abs(auc - retrain["mia_auc"]) <= NEAR or low <= auc <= high)
+
+
+def reached(found: Sequence[Pair]) -> dict[str, str]:
+    """A column of the table, by aim."""
+
+    def gap(key: str) -> list[float]:
+        return [100 * (foul[key] - retrain[key]) for foul, retrain in found]
+
+    def short(key: str) -> str:
+        return f"{mean(max(0.0, -difference) for difference in gap(key)):.1f}"
+
+    def share(key: str) -> str:
+        return f"{mean(100 * foul[key] / retrain[key] for foul, retrain in found):.1f}"
+
+    return {
+        "requests": str(len(found)),
+        "abs. FA gap, at most 3 points": f"{mean(map(abs, gap('fa'))):.1f}",
+        "RA short, at most 1 point": short("ra"),
+        "TA short, at most 1 point": short("ta"),
+        "attacks like on Retrain, all": str(sum(inside(*pair) for pair in found)),
+        "rounds, at most 10": str(max(foul["rounds"] for foul, _ in found)),
+        "bytes, at most 10 % of Retrain's": share("bytes"),
+        "FLOPs, at most 10 % of Retrain's": share("flops"),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0] if __doc__ else "")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    arguments = parser.parse_args()
+    columns = {
+        f"{data}, {kind}s": reached(found)
+        for data, settings in SETS.items()
+        for kind in ("domain", "client")
+        if (found := pairs(data, settings, kind))
+    }
+    if arguments.json:
+        print(json.dumps(columns, indent=2))
+        return
+    aims = next(iter(columns.values()))
+    rows = [[aim, *(column[aim] for column in columns.values())] for aim in aims]
+    print_table("FOUL against Retrain, seed 0", ["aim", *columns], rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""The pages keep their word: links lead somewhere, commands exist, and figures are those that are
+stored for the defaults of today. A default that is changed without measuring again fails here."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import dropwhile, takewhile
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import click
+import pytest
+from typer.main import get_command
+
+from foul.cli.app import program
+from foul.config import load_config
+from foul.evaluation.gaps import distance
+from foul.experiments.store import key_of_request
+from foul.unlearning.methods import make_method
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def by_name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub calls the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    kept = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+    return {heading.replace(" ", "-") for heading in kept}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{target} is not there"
+        if anchor:
+            assert anchor in anchors(there), f"{there.name} has no heading for #{anchor}"
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The words of every `foul ...` line of a code block, without its comment."""
+    for line in page.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+        # A drawing may name commands too, with a comma behind them.
+        if re.match(r"    foul [\w-]+( |$)", line):
+            yield shlex.split(line, comments=True)[1:]
+
+
+def resolved(words: list[str]) -> tuple[click.Command, list[str]]:
+    """The command that these words call, and the words behind its name."""
+    command: click.Command = get_command(program(()))
+    while isinstance(command, click.Group) and words and words[0] in command.commands:
+        command, words = command.commands[words[0]], words[1:]
+    return command, words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_commands_and_their_options_exist(page: Path) -> None:
+    for words in commands(page):
+        command, rest = resolved(words)
+        assert not isinstance(command, click.Group) or command.invoke_without_command, words
+        known = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
+        unknown = {w.partition("=")[0] for w in rest if w.startswith("-")} - known - {"--help"}
+        assert not unknown, f"foul {' '.join(words)}: no option {unknown}"
+
+
+def rows(page: str, heading: str) -> list[dict[str, str]]:
+    """The first table behind a text of a page, by the names of its columns."""
+    text = (ROOT / page).read_text(encoding="utf-8").split(heading, 1)[1]
+    lines = dropwhile(lambda line: not line.startswith("|"), text.splitlines())
+    table = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in takewhile(lambda line: line.startswith("|"), lines)
+    ]
+    return [dict(zip(table[0], cells, strict=True)) for cells in table[2:]]
+
+
+def stored(file: str) -> dict[str, dict[str, Any]]:
+    known: dict[str, dict[str, Any]] = json.loads((RESULTS / file).read_text(encoding="utf-8"))
+    return known
+
+
+def with_spread(values: list[float], digits: int) -> str:
+    middle, spread = f"{mean(values):.{digits}f}", stdev(values)
+    return f"{middle} ± {spread:.{digits}f}" if spread else middle
+
+
+def test_the_comparison_is_what_is_stored_for_todays_defaults() -> None:
+    known, table = stored("compare-digits.json"), rows("README.md", "## Compare")
+    assert len(table) == 16
+    results = {
+        (row["method"], seed): known[
+            key_of_request(
+                load_config("digits", {"seed": seed}),
+                "domain:textured",
+                "none" if row["method"] == "learned" else row["method"],
+            )
+        ]
+        for row in table
+        for seed in range(3)
+    }
+    for row in table:
+        of = [results[row["method"], seed] for seed in range(3)]
+        for column, key in (("FA %", "fa"), ("RA %", "ra"), ("TA %", "ta")):
+            assert row[column] == with_spread([100 * r[key] for r in of], 1), (row, column)
+        assert row["MIA"] == with_spread([r["mia_auc"] for r in of], 3), row
+        assert float(row["MB"]) == pytest.approx(mean(r["bytes"] for r in of) / 1e6, abs=0.051)
+        assert float(row["GFLOP"]) == pytest.approx(mean(r["flops"] for r in of) / 1e9, abs=0.51)
+        off = [distance(r, results["retrain", seed]) for seed, r in enumerate(of)]
+        assert row["off by"] == with_spread(off, 1), row
+
+
+def test_the_demo_is_what_is_stored_for_todays_defaults() -> None:
+    known, config = stored("unlearning-digits.json"), load_config("digits")
+    request = "domain:inverted"
+    retrain = known[key_of_request(config, request, "retrain")]
+    for row in rows("README.md", "## Forget"):
+        method = "none" if row["method"] == "learned" else row["method"]
+        result = known[key_of_request(config, request, method)]
+        assert row["FA %"] == f"{100 * result['fa']:.1f}"
+        assert row["RA %"] == f"{100 * result['ra']:.1f}"
+        assert row["TA %"] == f"{100 * result['ta']:.1f}"
+        assert row["MIA"] == f"{result['mia_auc']:.3f}"
+        assert row["off by"] == f"{distance(result, retrain):.1f}"
+
+
+def test_every_domain_and_seed_is_what_is_stored_for_todays_defaults() -> None:
+    known, table = stored("unlearning-digits.json"), rows("README.md", "FA of FOUL / Retrain for")
+    assert [row["seed"][0] for row in table] == ["0", "1", "2"]
+    for seed, row in enumerate(table):
+        config, lost = load_config("digits", {"seed": seed}), []
+        for domain in ("plain", "inverted", "contours", "textured"):
+            foul, retrain = (
+                100 * known[key_of_request(config, f"domain:{domain}", method)]["fa"]
+                for method in ("foul", "retrain")
+            )
+            assert row[domain] == f"{foul:.1f} / {retrain:.1f}"
+            lost.append(abs(foul - retrain))
+        assert row["mean of the gaps"] == f"{mean(lost):.1f}"
+
+
+@pytest.mark.parametrize(
+    ("heading", "data", "settings"),
+    [
+        ("**`digits`** (12 rounds", "digits", {}),
+        ("**Digits28** after 20 rounds", "digits28", {"learning.rounds": 20}),
+        ("single clients of the same model", "digits28", {"learning.rounds": 20}),
+        ("**PACS64**", "pacs", {}),
+    ],
+)
+def test_forgetting_is_what_is_stored_for_todays_defaults(
+    heading: str, data: str, settings: dict[str, Any]
+) -> None:
+    known, table = stored(f"unlearning-{data}.json"), rows("docs/results.md", heading)
+    assert table
+    for row in table:
+        words, _, seed = row["forgotten"].partition(" (seed ")
+        request = words.replace(" ", ":", 1)
+        chosen = load_config(data, settings | {"seed": int(seed.rstrip(")") or 0)})
+        foul, retrain = (
+            known[key_of_request(chosen, request, name)] for name in ("foul", "retrain")
+        )
+        for column, key in (("FA", "fa"), ("RA", "ra"), ("TA", "ta")):
+            expected = f"{100 * foul[key]:.1f} / {100 * retrain[key]:.1f}"
+            assert row[column] == expected, (row["forgotten"], column)
+        assert row["MIA"].startswith(f"{foul['mia_auc']:.3f} / {retrain['mia_auc']:.3f}")
+        assert row["rounds"] == str(foul["rounds"])
+        assert row["bytes"] == f"{100 * foul['bytes'] / retrain['bytes']:.1f}"
+        assert row["FLOPs"] == f"{100 * foul['flops'] / retrain['flops']:.1f}"
+
+
+SWEPT = {"kappa", "unfit_kappa", "server_rate", "matching"}
+"""What the paper's figures vary, and its rows without matching."""
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs/results").glob("*.json")), ids=by_name)
+def test_pages_of_the_papers_tables_and_figures_have_todays_foul(file: Path) -> None:
+    today = make_method("foul").options.model_dump(mode="json")
+    for trial in json.loads(file.read_text(encoding="utf-8"))["trials"]:
+        for result in trial["results"].values():
+            if result["method"] == "foul":
+                others = {key for key in today if result["options"].get(key) != today[key]}
+                assert others <= SWEPT, f"{result['label']} was measured with another {others}"
