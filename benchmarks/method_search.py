@@ -29,7 +29,7 @@ from foul.unlearning.saved import label_of
 from foul.unlearning.stage import unlearn
 
 GRID: dict[str, list[list[str]]] = {
-    "not": [["rate=0.5"], ["rate=1"], ["rate=1", "rounds=10"]],
+    "not": [["rate=0.5", "rounds=5"], ["rate=1", "rounds=5"], ["rate=1", "rounds=10"]],
     "fedosd": [
         ["rate=0.03", "recovery_rate=0.02"],
         ["rate=0.05", "recovery_rate=0.02"],
@@ -45,9 +45,9 @@ GRID: dict[str, list[list[str]]] = {
         [f"scale={scale}", f"sigma={sigma}"] for scale in (0.3, 1) for sigma in (0, 0.01, 0.02)
     ],
     "fedcdp": [
-        ["ratio=0.05", "cap=0.2"],
-        ["ratio=0.1", "cap=0.2"],
-        ["ratio=0.1", "cap=0.5"],
+        ["ratio=0.05", "cap=0.2", "recovery_rounds=5"],
+        ["ratio=0.1", "cap=0.2", "recovery_rounds=5"],
+        ["ratio=0.1", "cap=0.5", "recovery_rounds=5"],
         ["ratio=0.1", "cap=0.5", "recovery_rounds=10"],
     ],
     "fused": [["adapter_rate=0.3"], ["adapter_rate=1"]],
