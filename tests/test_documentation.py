@@ -3,6 +3,7 @@ stored for the defaults of today. A default that is changed without measuring ag
 
 import json
 import re
+import runpy
 import shlex
 from collections.abc import Iterator
 from itertools import dropwhile, takewhile
@@ -177,6 +178,18 @@ def test_forgetting_is_what_is_stored_for_todays_defaults(
         assert row["rounds"] == str(foul["rounds"])
         assert row["bytes"] == f"{100 * foul['bytes'] / retrain['bytes']:.1f}"
         assert row["FLOPs"] == f"{100 * foul['flops'] / retrain['flops']:.1f}"
+
+
+def test_the_aims_are_what_their_command_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["aims.py", "--json"])
+    runpy.run_path(str(ROOT / "benchmarks" / "aims.py"), run_name="__main__")
+    columns = list(json.loads(capsys.readouterr().out).values())
+    table = rows("docs/results.md", "### Aims")
+    assert {row["aim"]: [cell.strip("*") for cell in list(row.values())[1:]] for row in table} == {
+        aim: [column[aim] for column in columns] for aim in columns[0]
+    }
 
 
 SWEPT = {"kappa", "unfit_kappa", "server_rate", "matching"}
