@@ -180,6 +180,31 @@ def test_forgetting_is_what_is_stored_for_todays_defaults(
         assert row["FLOPs"] == f"{100 * foul['flops'] / retrain['flops']:.1f}"
 
 
+SEARCHED = {
+    "`digits`": ("digits", {}, "inverted"),
+    "Digits28": ("digits28", {"learning.rounds": 20}, "mnistm"),
+    "PACS64": ("pacs", {}, "cartoon"),
+}
+"""By column: the data, its settings, and the domain that was forgotten."""
+
+
+def test_the_search_for_defaults_is_what_is_stored_and_bold_are_todays() -> None:
+    table = rows("docs/methods.md", "Bold: the default.")
+    assert len(table) == 30
+    for row in table:
+        method, texts = row["method"].strip("*"), row["options"].split()
+        default = make_method(method).options == make_method(method, texts).options
+        assert default == row["method"].startswith("**"), row
+        for column, (data, settings, domain) in SEARCHED.items():
+            key = key_of_request(load_config(data, settings), f"domain:{domain}", method, texts)
+            found = stored(f"method-search-{data}.json")[key]
+            if row[column] == "diverges":
+                assert "forget" not in found
+            else:
+                shown = f"{found['forget']:.1f} / {found['retain']:.1f}: "
+                assert row[column].startswith(shown), (row, column)
+
+
 def test_the_aims_are_what_their_command_prints(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
