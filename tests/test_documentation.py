@@ -221,15 +221,7 @@ SWEPT = {"kappa", "unfit_kappa", "server_rate", "matching"}
 """What the paper's figures vary, and its rows without matching."""
 
 
-OLDER = {"fig-dimension-digits28.json"}
-"""Its section says so."""
-
-
-@pytest.mark.parametrize(
-    "file",
-    [file for file in sorted((ROOT / "docs/results").glob("*.json")) if file.name not in OLDER],
-    ids=by_name,
-)
+@pytest.mark.parametrize("file", sorted((ROOT / "docs/results").glob("*.json")), ids=by_name)
 def test_pages_of_the_papers_tables_and_figures_have_todays_foul(file: Path) -> None:
     today = make_method("foul").options.model_dump(mode="json")
     for trial in json.loads(file.read_text(encoding="utf-8"))["trials"]:
