@@ -155,7 +155,7 @@ def test_every_domain_and_seed_is_what_is_stored_for_todays_defaults() -> None:
     [
         ("**`digits`** (12 rounds", "digits", {}),
         ("**Digits28** after 20 rounds", "digits28", {"learning.rounds": 20}),
-        ("single clients of the same model", "digits28", {"learning.rounds": 20}),
+        ("one per domain (`foul run digits28", "digits28", {"learning.rounds": 20}),
         ("**PACS64**", "pacs", {}),
         ("one per domain (`foul run pacs", "pacs", {}),
     ],
