@@ -199,8 +199,8 @@ class Estimator:
     def _foul(self, method: Foul) -> Estimate:
         """Frozen parts once, then rounds of V and the head in few bits."""
         options, network, request = method.options, self._network, self._request
-        unfit = self._loss > options.unfit
-        rounds = options.planned(unfit, self._learned_rounds)
+        fit = options.fit(self._loss)
+        rounds = options.planned(fit, self._learned_rounds)
         departed = options.departed or not options.matching
         asked = request.retain if departed else (*request.retain, *request.forget)
         wide, narrow = (4, 4) if options.precision == "float32" else (2, 2)
@@ -210,7 +210,7 @@ class Estimator:
         down = len(asked) * wide * (network.deployed - scope)
         seen = sum(c.samples["train"] + c.samples["validation"] for c in asked)
         flops = seen * network.frozen_flops
-        epochs = options.pace(unfit).epochs
+        epochs = options.pace(fit).epochs
         steps = sum(
             max(
                 epochs * _train(client),

@@ -20,14 +20,14 @@ REQUEST = ForgetRequest.parse("client:c", CLIENTS)
         ({"b": 0.2}, 0.2),
         ({"a": math.nan, "b": 0.2}, 0.2),
         # Nobody told, or only those who are forgotten.
-        ({}, 0.0),
-        ({"c": 9.0}, 0.0),
+        ({}, None),
+        ({"c": 9.0}, None),
         # What nobody can lose counts as what one can.
         ({"a": 1e9, "b": 0.2}, (10 * math.log(4) + 6) / 40),
         ({"a": -1e9, "b": 0.2}, 0.15),
     ],
 )
 def test_it_is_the_retain_clients_mean_over_samples(
-    losses: dict[str, float], expected: float
+    losses: dict[str, float], expected: float | None
 ) -> None:
     assert retain_loss(losses, REQUEST, classes=4) == pytest.approx(expected)

@@ -3,7 +3,7 @@ from pydantic import ValidationError
 
 from foul.matching import MatchingOptions
 from foul.unlearning import Foul, FoulOptions, paper_options
-from foul.unlearning.foul.options import Pace
+from foul.unlearning.foul.options import Fit, Pace
 
 
 @pytest.mark.parametrize(
@@ -73,34 +73,52 @@ def test_what_is_needed_depends_on_who_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "unfit", "learned", "planned"),
+    ("values", "fit", "learned", "planned"),
     [
-        ({}, False, 12, 7),
-        ({}, False, 17, 8),
-        ({}, False, 20, 10),
-        ({}, False, 100, 10),
-        ({}, True, 12, 10),
-        ({"learned_share": 0.0}, False, 100, 7),
-        ({"rounds": 12}, False, 20, 12),
-        ({"extra": 0}, True, 100, 7),
-        ({"departed": True}, True, 100, 7),
+        ({}, "fitted", 12, 7),
+        ({}, "fitted", 17, 8),
+        ({}, "fitted", 20, 10),
+        ({}, "fitted", 100, 10),
+        ({}, "unfit", 12, 10),
+        ({}, "sure", 12, 7),
+        ({}, "sure", 36, 10),
+        ({"learned_share": 0.0}, "fitted", 100, 7),
+        ({"rounds": 12}, "fitted", 20, 12),
+        ({"extra": 0}, "unfit", 100, 7),
+        ({"departed": True}, "unfit", 100, 7),
     ],
 )
 def test_rounds_are_planned_by_what_learning_took_and_left(
-    values: dict[str, object], unfit: bool, learned: int, planned: int
+    values: dict[str, object], fit: Fit, learned: int, planned: int
 ) -> None:
-    assert FoulOptions.model_validate(values).planned(unfit, learned) == planned
+    assert FoulOptions.model_validate(values).planned(fit, learned) == planned
 
 
-def test_the_pace_is_another_where_the_data_is_not_fitted() -> None:
-    options = FoulOptions(
-        epochs=1, rate=0.2, unfit_epochs=2, unfit_rate=0.1, unfit_momentum=0.4, unfit_kappa=0.3
-    )
-    assert options.pace(False) == Pace(1, 0.2, 0.0, 1.0)
-    assert options.pace(True) == Pace(2, 0.1, 0.4, 0.3)
+def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure() -> None:
+    unfit = {"unfit_epochs": 2, "unfit_rate": 0.1, "unfit_momentum": 0.4, "unfit_kappa": 0.3}
+    values = {"epochs": 1, "rate": 0.2, "sure_epochs": 3, "sure_rate": 0.05, **unfit}
+    options = FoulOptions.model_validate(values)
+    assert options.pace("fitted") == Pace(1, 0.2, 0.0, 1.0)
+    assert options.pace("unfit") == Pace(2, 0.1, 0.4, 0.3)
+    assert options.pace("sure") == Pace(3, 0.05, 0.0, 1.0)
     # Nothing said of it, it is the same; and a smaller radius is a wish.
-    assert FoulOptions(rate=0.2, unfit_rate=None).pace(True).rate == 0.2
-    assert FoulOptions(unfit_kappa=None).pace(True).kappa == 1.0
-    assert FoulOptions(kappa=0.1).pace(True).kappa == 0.1
-    # The paper knows no such thing.
-    assert paper_options().pace(True) == paper_options().pace(False)
+    assert FoulOptions(rate=0.2, unfit_rate=None).pace("unfit").rate == 0.2
+    assert FoulOptions(epochs=1, rate=0.2, sure_epochs=None, sure_rate=None).pace("sure") == Pace(
+        1, 0.2, 0.0, 1.0
+    )
+    assert FoulOptions(unfit_kappa=None).pace("unfit").kappa == 1.0
+    assert FoulOptions(kappa=0.1).pace("unfit").kappa == 0.1
+
+
+@pytest.mark.parametrize(
+    ("loss", "fit"),
+    [(0.36, "unfit"), (0.35, "fitted"), (0.02, "fitted"), (0.019, "sure"), (None, "fitted")],
+)
+def test_a_loss_says_how_well_the_data_is_fitted(loss: float | None, fit: str) -> None:
+    assert FoulOptions(unfit=0.35, sure=0.02).fit(loss) == fit
+
+
+def test_the_papers_form_has_one_pace() -> None:
+    paper = paper_options()
+    assert {paper.fit(loss) for loss in (0.0, 0.1)} == {"fitted"}
+    assert paper.pace("unfit") == paper.pace("fitted") == paper.pace("sure")

@@ -50,7 +50,7 @@ def _rounds(variant: Variant, learned: int) -> float:
     rounds = getattr(method.options, "rounds", None)
     if isinstance(method, Foul):
         # What is fitted is not known before it starts.
-        rounds = method.options.planned(False, learned)
+        rounds = method.options.planned("fitted", learned)
     if rounds is None:
         # Those that roll back repeat most of what was learned; others need no round.
         rounds = learned if method.name == "fats" else 0

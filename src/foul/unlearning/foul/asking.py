@@ -138,7 +138,7 @@ class Asking:
 
     def _settings(self, loss: str, forget: bool) -> Numbers:
         options, numbers = self._options, self._state.numbers
-        pace = options.pace(numbers["unfit"])
+        pace = options.pace(numbers["fit"])
         return {
             "frozen": numbers["frozen"],
             "session": numbers["session"],
@@ -158,8 +158,8 @@ class Asking:
 
     def _rate_scale(self) -> float:
         """Half a cosine from 1 to `final_rate` over the planned rounds."""
-        unfit = self._state.numbers["unfit"]
-        planned = self._options.planned(unfit, self._case.learned_rounds)
+        fit = self._state.numbers["fit"]
+        planned = self._options.planned(fit, self._case.learned_rounds)
         done = min(1.0, (self._number - 1) / max(1, planned - 1))
         final = self._options.final_rate
         return final + (1 - final) * 0.5 * (1 + math.cos(math.pi * done))

@@ -58,7 +58,7 @@ class Foul(Method[FoulOptions]):
             # What clients keep between rounds belongs to this attempt alone.
             "session": uuid4().hex,
             "estimates": {},
-            "unfit": retain_loss(case.losses, case.request, case.classes) > self.options.unfit,
+            "fit": self.options.fit(retain_loss(case.losses, case.request, case.classes)),
         }
         self._holding = Holding(known=True)
         self._asking(case, state, 0).freeze()
@@ -71,7 +71,7 @@ class Foul(Method[FoulOptions]):
         return max(planned, state.round + (not state.finished))
 
     def _planned(self, case: Case, state: MethodState) -> int:
-        return self.options.planned(state.numbers["unfit"], case.learned_rounds)
+        return self.options.planned(state.numbers["fit"], case.learned_rounds)
 
     def _asking(self, case: Case, state: MethodState, number: int) -> Asking:
         return Asking(self.options, case, state, self._holding, number, self.name)
@@ -97,7 +97,7 @@ class Foul(Method[FoulOptions]):
         scope = scope_of(self.options, case, state.tensors)
         sent = message(self.options, scope, take_group(state.extra, "step"))
         asking.deltas(case.request.retain, sent, "cross_entropy", replies)
-        momentum = self.options.pace(state.numbers["unfit"]).momentum
+        momentum = self.options.pace(state.numbers["fit"]).momentum
         before = take_group(state.extra, "last")
         replies.push = {name: momentum * step for name, step in before.items()}
         # The retain clients' step of this round: a part of it is made again in the next one.
@@ -119,7 +119,7 @@ class Foul(Method[FoulOptions]):
             "validation_accuracy": evidence.accuracy("retain", "validation"),
             **evidence.to_dict(),
             "losses": losses,
-            "unfit": state.numbers["unfit"],
+            "fit": state.numbers["fit"],
         }
         if self.options.controlled:
             record |= steering.aim(number, self.name)
@@ -163,7 +163,7 @@ class Foul(Method[FoulOptions]):
                 replies.weights[client.id] = client.samples["train"]
         clients, rows, shares = replies.sorted()
         forget = np.array([client in case.request.forget_ids for client in clients])
-        kappa = self.options.pace(state.numbers["unfit"]).kappa
+        kappa = self.options.pace(state.numbers["fit"]).kappa
         options = self.options.matching_options(kappa)
         if state.numbers.get("flat"):
             options = replace(options, radius_of="larger_mean")

@@ -10,6 +10,10 @@ from foul.client.compress import Precision
 from foul.config.schema import Section
 from foul.matching import MatchingOptions
 
+Fit = Literal["unfit", "fitted", "sure"]
+"""Of the retain clients' training data: something is left to learn; nothing much; or the learned
+model is sure of every label."""
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -75,7 +79,8 @@ class FoulOptions(Section):
     server_rate: float = Field(default=1.0, gt=0)
     """Step eta_g along the update."""
     epochs: float = Field(default=0.5, gt=0)
-    """Local epochs on the cached outputs of the frozen parts; `unfit_epochs` where these count."""
+    """Local epochs on the cached outputs of the frozen parts; `unfit_epochs` or `sure_epochs` where
+    these count."""
     unfit: float = Field(default=0.35, ge=0)
     """The learned model's mean loss on the retain clients' training samples above which it has not
     fitted them: there is something to learn then, where else clients would only drift. Four
@@ -92,10 +97,18 @@ class FoulOptions(Section):
     """The largest radius then, if `kappa` is larger: steps are longer, and beyond half of their
     norm the radius takes more from retain clients than from forget clients. The paper's form has
     none of its own."""
+    sure: float = Field(default=0.02, ge=0)
+    """The same loss below which the model is sure of every label. Retain clients then give back in
+    a round what was forgotten in the one before, and at the usual rate both sides only tear at the
+    model. Two options then count instead of `epochs` and `rate`. 0: never."""
+    sure_epochs: float | None = Field(default=1.4, gt=0)
+    """Local epochs then, of short steps. The paper's form has none of its own: `epochs`."""
+    sure_rate: float | None = Field(default=0.02, gt=0)
+    """Local learning rate then. The paper's form has none of its own: `rate`."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
-    """Local learning rate; `unfit_rate` where that counts."""
+    """Local learning rate; `unfit_rate` or `sure_rate` where these count."""
     final_rate: float = Field(default=0.25, gt=0, le=1)
     """Share of the rate that is left in the last round, after half a cosine; 1: constant."""
     batch_size: int = Field(default=32, ge=2)
@@ -154,10 +167,21 @@ class FoulOptions(Section):
             )
         return self
 
-    def pace(self, unfit: bool) -> Pace:
-        """How all work, if the learned model has or has not fitted the data."""
-        if not unfit:
+    def fit(self, loss: float | None) -> Fit:
+        """What a mean loss on the retain clients' training samples says; nothing if unknown."""
+        if loss is None:
+            return "fitted"
+        if loss > self.unfit:
+            return "unfit"
+        return "sure" if loss < self.sure else "fitted"
+
+    def pace(self, fit: Fit) -> Pace:
+        """How all work, by how well the learned model has fitted the data."""
+        if fit == "fitted":
             return Pace(self.epochs, self.rate, 0.0, self.kappa)
+        if fit == "sure":
+            epochs, rate = self.sure_epochs or self.epochs, self.sure_rate or self.rate
+            return Pace(epochs, rate, 0.0, self.kappa)
         limit = math.inf if self.unfit_kappa is None else self.unfit_kappa
         return Pace(
             self.unfit_epochs,
@@ -166,13 +190,13 @@ class FoulOptions(Section):
             min(self.kappa, limit),
         )
 
-    def planned(self, unfit: bool, learned_rounds: int) -> int:
-        """Rounds, if the learned model has or has not fitted the retain clients' data in so many.
+    def planned(self, fit: Fit, learned_rounds: int) -> int:
+        """Rounds, if the learned model has fitted the retain clients' data so well in so many.
         Where nothing can be tried, more of them would only push further."""
         if self.departed:
             return self.rounds
         longest = self.rounds + self.extra
-        if unfit:
+        if fit == "unfit":
             return longest
         return max(self.rounds, min(longest, math.floor(self.learned_share * learned_rounds)))
 
@@ -232,6 +256,9 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         unfit_rate=None,
         unfit_momentum=0.0,
         unfit_kappa=None,
+        sure=0.0,
+        sure_epochs=None,
+        sure_rate=None,
         min_steps=1,
         rate=0.02,
         final_rate=1.0,
