@@ -24,6 +24,7 @@ def settings(**values: object) -> dict[str, Any]:
         "session": "session",
         "stepwise": False,
         "epochs": 1.0,
+        "rate_epochs": values.get("epochs", 1.0),
         "min_steps": 1,
         "rate": 0.05,
         "precision": "float32",

@@ -201,6 +201,25 @@ def test_at_least_so_many_steps(
     )
 
 
+@pytest.mark.parametrize(("least", "rate"), [(1, 0.02), (3, 0.03), (4, 0.04)])
+def test_more_epochs_than_the_rate_is_meant_for_are_shorter_steps(
+    net: DisentangledNet,
+    make_net: MakeNet,
+    tiny_clients: tuple[ClientData, ...],
+    tmp_path: Path,
+    least: int,
+    rate: float,
+) -> None:
+    """A rate of 0.04 for half an epoch, which has two steps or so many as must be, goes as far in
+    the four steps of a whole one."""
+    client = tiny_clients[0]
+    worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    asked = settings(rate=0.04, rate_epochs=0.5, min_steps=least)
+    reply = worker.perform(unlearning(client.id, 1, scope, asked))
+    same = worker.perform(unlearning(client.id, 1, scope, settings(rate=rate)))
+    assert same_bits(reply.tensors, same.tensors)
+
+
 def move(scope: Tensors, seed: int) -> Tensors:
     """A random move of every tensor, in 8 bits."""
     generator = torch.Generator().manual_seed(seed)

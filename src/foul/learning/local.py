@@ -51,6 +51,11 @@ Fetch = Callable[[Tensor], tuple[Tensor, ...]]
 """The batch of these training samples, labels last."""
 
 
+def step_count(epochs: float, samples: int, batch_size: int, at_least: int = 1) -> int:
+    """Local steps of so many epochs, perhaps a fraction of one."""
+    return max(at_least, round(epochs * batch_count(samples, batch_size)))
+
+
 class LocalTraining:
     """SGD on one client's training samples; randomness is addressed by round and client."""
 
@@ -101,7 +106,7 @@ class LocalTraining:
         if count == 0:
             raise ValueError("this client has no training samples")
         shuffle = self.generator(f"shuffle/{phase.name}")
-        steps = max(phase.min_steps, round(phase.epochs * batch_count(count, size)))
+        steps = step_count(phase.epochs, count, size, phase.min_steps)
         while steps > 0:
             epoch = (
                 [torch.randperm(count, generator=shuffle)[:size]]

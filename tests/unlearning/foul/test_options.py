@@ -96,16 +96,15 @@ def test_rounds_are_planned_by_what_learning_took_and_left(
 
 def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure() -> None:
     unfit = {"unfit_epochs": 2, "unfit_rate": 0.1, "unfit_momentum": 0.4, "unfit_kappa": 0.3}
-    values = {"epochs": 1, "rate": 0.2, "sure_epochs": 3, "sure_rate": 0.05, **unfit}
+    values = {"epochs": 1, "rate": 0.2, "sure_epochs": 3, **unfit}
     options = FoulOptions.model_validate(values)
-    assert options.pace("fitted") == Pace(1, 0.2, 0.0, 1.0)
-    assert options.pace("unfit") == Pace(2, 0.1, 0.4, 0.3)
-    assert options.pace("sure") == Pace(3, 0.05, 0.0, 1.0)
+    assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 1.0)
+    assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3)
+    assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 1.0)
     # Nothing said of it, it is the same; and a smaller radius is a wish.
     assert FoulOptions(rate=0.2, unfit_rate=None).pace("unfit").rate == 0.2
-    assert FoulOptions(epochs=1, rate=0.2, sure_epochs=None, sure_rate=None).pace("sure") == Pace(
-        1, 0.2, 0.0, 1.0
-    )
+    same = FoulOptions(epochs=1, sure_epochs=None)
+    assert same.pace("sure") == same.pace("fitted")
     assert FoulOptions(unfit_kappa=None).pace("unfit").kappa == 1.0
     assert FoulOptions(kappa=0.1).pace("unfit").kappa == 0.1
 

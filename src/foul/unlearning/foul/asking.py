@@ -148,6 +148,7 @@ class Asking:
             "scope": list(options.scope),
             "loss": loss,
             "epochs": pace.epochs,
+            "rate_epochs": pace.rate_epochs,
             "min_steps": options.min_steps,
             "rate": pace.rate * (options.steep_rate if loss == "unlikelihood" else 1.0),
             "rate_scale": self._rate_scale(),

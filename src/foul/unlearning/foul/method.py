@@ -187,11 +187,10 @@ class Foul(Method[FoulOptions]):
             middle = {name: start - state.tensors[name] for name, start in replies.start.items()}
         way = weighted_sum(rate * (matching.weights - centre.weights), rows)
         accuracies = asking.probe(middle, way, replies)
-        share, expected = choose_radius(POINTS, accuracies, state.numbers["aim"])
+        aim, flat = state.numbers["aim"], state.numbers.get("flat", False)
+        share, expected = choose_radius(POINTS, accuracies, aim, flat)
         state.numbers["expected"] = expected
-        state.numbers["flat"] = state.numbers.get("flat", False) or is_flat(
-            accuracies, state.numbers["aim"], self.options.flat
-        )
+        state.numbers["flat"] = flat or is_flat(accuracies, aim, self.options.flat)
         told |= {"radius": share * kappa, "tried": accuracies, "expected": expected}
         return {name: middle[name] + share * way[name] for name in middle}, told
 

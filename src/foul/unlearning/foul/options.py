@@ -22,6 +22,8 @@ class Pace:
 
     epochs: float
     rate: float
+    rate_epochs: float
+    """The rate is meant for so many epochs: in more of them, steps are shorter."""
     momentum: float
     kappa: float
 
@@ -99,16 +101,15 @@ class FoulOptions(Section):
     none of its own."""
     sure: float = Field(default=0.02, ge=0)
     """The same loss below which the model is sure of every label. Retain clients then give back in
-    a round what was forgotten in the one before, and at the usual rate both sides only tear at the
-    model. Two options then count instead of `epochs` and `rate`. 0: never."""
+    a round what was forgotten in the one before, and in long steps both sides only tear at the
+    model. 0: never."""
     sure_epochs: float | None = Field(default=1.4, gt=0)
-    """Local epochs then, of short steps. The paper's form has none of its own: `epochs`."""
-    sure_rate: float | None = Field(default=0.02, gt=0)
-    """Local learning rate then. The paper's form has none of its own: `rate`."""
+    """Local epochs then, instead of `epochs`, in steps so much shorter that the way (rate times
+    steps) stays as long. The paper's form has none of its own: `epochs`."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
-    """Local learning rate; `unfit_rate` or `sure_rate` where these count."""
+    """Local learning rate; `unfit_rate` where that counts."""
     final_rate: float = Field(default=0.25, gt=0, le=1)
     """Share of the rate that is left in the last round, after half a cosine; 1: constant."""
     batch_size: int = Field(default=32, ge=2)
@@ -177,15 +178,14 @@ class FoulOptions(Section):
 
     def pace(self, fit: Fit) -> Pace:
         """How all work, by how well the learned model has fitted the data."""
-        if fit == "fitted":
-            return Pace(self.epochs, self.rate, 0.0, self.kappa)
-        if fit == "sure":
-            epochs, rate = self.sure_epochs or self.epochs, self.sure_rate or self.rate
-            return Pace(epochs, rate, 0.0, self.kappa)
+        if fit != "unfit":
+            more = self.sure_epochs if fit == "sure" else None
+            return Pace(more or self.epochs, self.rate, self.epochs, 0.0, self.kappa)
         limit = math.inf if self.unfit_kappa is None else self.unfit_kappa
         return Pace(
             self.unfit_epochs,
             self.unfit_rate or self.rate,
+            self.unfit_epochs,
             self.unfit_momentum,
             min(self.kappa, limit),
         )
@@ -258,7 +258,6 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         unfit_kappa=None,
         sure=0.0,
         sure_epochs=None,
-        sure_rate=None,
         min_steps=1,
         rate=0.02,
         final_rate=1.0,

@@ -7,13 +7,14 @@ POINTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 
 
 def choose_radius(
-    points: Sequence[float], accuracies: Sequence[float], aim: float
+    points: Sequence[float], accuracies: Sequence[float], aim: float, flat: bool = False
 ) -> tuple[float, float]:
     """The smallest share of the radius at which forget accuracy falls to `aim`, and the accuracy
     expected there, by linear interpolation between the points that were tried.
 
     Already at or below `aim` without any radius: 0. Nowhere low enough: the point of least
-    accuracy, the nearest of several.
+    accuracy, the nearest of several; the farthest if the loss is known to be flat, where labels are
+    so sure that accuracy does not show what a step has done.
     """
     if accuracies[0] <= aim:
         return points[0], accuracies[0]
@@ -22,7 +23,8 @@ def choose_radius(
         if after <= aim:
             share = (before - aim) / (before - after)
             return points[place - 1] + share * (points[place] - points[place - 1]), aim
-    least = min(range(len(points)), key=lambda place: accuracies[place])
+    places = range(len(points))
+    least = min(reversed(places) if flat else places, key=lambda place: accuracies[place])
     return points[least], accuracies[least]
 
 
