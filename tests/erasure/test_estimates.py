@@ -53,6 +53,21 @@ def test_bytes_and_flops_are_within_the_stated_factor(
     assert offer.estimate.seconds >= 0
 
 
+def test_a_sure_model_is_expected_to_take_more_work_and_the_same_traffic(store: Store) -> None:
+    state = store.state()
+    request, planner = forget_request(state, ["north-1"]), Planner(store, state)
+    usual, sure = (
+        planner.offer(
+            "foul", ["unfit=100", "sure_epochs=99", limit], request, departed=False
+        ).estimate
+        for limit in ("sure=0", "sure=100")
+    )
+    assert usual
+    assert sure
+    assert sure.flops > 1.5 * usual.flops
+    assert sure.bytes == usual.bytes
+
+
 def learning_stage(run: Path) -> tuple[int, int]:
     """Bytes and FLOPs of a method's own learning stage."""
 

@@ -105,6 +105,8 @@ def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure()
     assert FoulOptions(rate=0.2, unfit_rate=None).pace("unfit").rate == 0.2
     same = FoulOptions(epochs=1, sure_epochs=None)
     assert same.pace("sure") == same.pace("fitted")
+    # Who wants more epochs has them.
+    assert FoulOptions(epochs=5, sure_epochs=2).pace("sure").epochs == 5
     assert FoulOptions(unfit_kappa=None).pace("unfit").kappa == 1.0
     assert FoulOptions(kappa=0.1).pace("unfit").kappa == 0.1
 

@@ -104,8 +104,8 @@ class FoulOptions(Section):
     a round what was forgotten in the one before, and in long steps both sides only tear at the
     model. 0: never."""
     sure_epochs: float | None = Field(default=1.4, gt=0)
-    """Local epochs then, instead of `epochs`, in steps so much shorter that the way (rate times
-    steps) stays as long. The paper's form has none of its own: `epochs`."""
+    """Local epochs then, if `epochs` are fewer, in steps so much shorter that the way (rate times
+    steps) stays as long. The paper's form has none of its own."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
@@ -179,8 +179,8 @@ class FoulOptions(Section):
     def pace(self, fit: Fit) -> Pace:
         """How all work, by how well the learned model has fitted the data."""
         if fit != "unfit":
-            more = self.sure_epochs if fit == "sure" else None
-            return Pace(more or self.epochs, self.rate, self.epochs, 0.0, self.kappa)
+            more = (self.sure_epochs or 0.0) if fit == "sure" else 0.0
+            return Pace(max(more, self.epochs), self.rate, self.epochs, 0.0, self.kappa)
         limit = math.inf if self.unfit_kappa is None else self.unfit_kappa
         return Pace(
             self.unfit_epochs,
