@@ -157,6 +157,7 @@ def test_every_domain_and_seed_is_what_is_stored_for_todays_defaults() -> None:
         ("**Digits28** after 20 rounds", "digits28", {"learning.rounds": 20}),
         ("one per domain (`foul run digits28", "digits28", {"learning.rounds": 20}),
         ("Learned until patience stops it", "digits28", {}),
+        ("single clients of the model of 36 rounds", "digits28", {}),
         ("**PACS64**", "pacs", {}),
         ("one per domain (`foul run pacs", "pacs", {}),
     ],
