@@ -40,6 +40,7 @@ VARIANTS: dict[str, tuple[str, list[str]]] = {
     "no further rounds": ("foul", ["extra=0"]),
     "clients count by samples": ("foul", ["fairness=0"]),
     "estimate alone": ("foul", ["indistinct=false"]),
+    "usual steps, however sure": ("foul", ["sure=0"]),
     "stage (1)": ("foul", ["matching=false"]),
     "foul-paper": ("foul-paper", []),
     "foul-printed": ("foul-printed", []),

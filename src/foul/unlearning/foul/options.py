@@ -51,8 +51,8 @@ class FoulOptions(Section):
     flat: float = Field(default=0.01, ge=0)
     """A round in which no radius lowers forget accuracy by this much, and it is above the aim, has
     shown that the bounded loss is flat: the model is sure of every label. From the next round on,
-    forget clients descend -log(1 - p_y), whose slope does not vanish, and the radius is a share of
-    the larger mean norm. 0: never."""
+    forget clients descend -log(1 - p_y), whose slope does not vanish, the radius is a share of the
+    larger mean norm, and of radii with the same effect the largest is taken. 0: never."""
     steep_rate: float = Field(default=0.25, gt=0)
     """Their local learning rate then, as a share of the rate."""
     forget_from: Literal["round", "centre"] = "centre"
