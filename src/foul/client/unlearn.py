@@ -13,7 +13,7 @@ from foul.client.scope import (
 )
 from foul.config.schema import LearningConfig
 from foul.federation.messages import Numbers, Tensors
-from foul.learning.local import LocalTraining, Phase, Terms, step_count
+from foul.learning.local import LocalTraining, Phase, Terms
 from foul.learning.losses import bounded_unlearning_loss, classification_loss, fooling_loss
 
 LOSSES = {
@@ -28,33 +28,27 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
 
     The answer also says how well the *received* scope does on the splits, so that the server
     learns what its last step did without another round of traffic.
-
-    The rate is meant for `rate_epochs`: over other `epochs`, steps are shorter or longer, so that
-    the way, rate times steps, stays as long.
     """
     settings = context.settings
     received = received_scope(context)
     load_scope(context, received)
     scores = {split: score_scope(context, split) for split in settings["splits"]}
     loss = LOSSES[settings["loss"]]
-    config, least = LearningConfig.model_validate(settings["learning"]), settings["min_steps"]
+    config = LearningConfig.model_validate(settings["learning"])
 
     def terms(extracted: Tensor, z_k: Tensor, labels: Tensor) -> Terms:
         logits = context.net.joint_logits(z_k, context.net.V(extracted))
         return {settings["loss"]: loss(logits, labels)}
 
-    way, steps = (
-        step_count(settings[name], len(context.data.train), config.batch_size, least)
-        for name in ("rate_epochs", "epochs")
-    )
     phase = Phase(
         f"unlearn/{settings['loss']}",
         tuple(settings["scope"]),
         settings["epochs"],
-        settings["rate"] * (way / steps),
+        settings["rate"],
         terms,
         fix_statistics=True,
-        min_steps=least,
+        min_steps=settings["min_steps"],
+        rate_epochs=settings["rate_epochs"],
     )
     start = context.state(received)
     (descended,) = (

@@ -42,6 +42,9 @@ class Phase:
     """Normalise with the running statistics of BatchNorm layers, and leave these alone."""
     min_steps: int = 1
     """At least so many steps, however few the samples."""
+    rate_epochs: float | None = None
+    """What the rate is meant for, if not `epochs`: over more epochs steps are shorter, so that the
+    way, rate times steps, stays as long."""
     fresh: bool = False
     """Each step draws its batch from all samples, whatever earlier steps drew; else epochs."""
     optimiser: MakeOptimiser = sgd
@@ -49,11 +52,6 @@ class Phase:
 
 Fetch = Callable[[Tensor], tuple[Tensor, ...]]
 """The batch of these training samples, labels last."""
-
-
-def step_count(epochs: float, samples: int, batch_size: int, at_least: int = 1) -> int:
-    """Local steps of so many epochs, perhaps a fraction of one."""
-    return max(at_least, round(epochs * batch_count(samples, batch_size)))
 
 
 class LocalTraining:
@@ -81,7 +79,7 @@ class LocalTraining:
         if phase.fix_statistics or 0 != config.fix_statistics_after < context.round:
             fix_statistics(context.net)
         parameters = select_parameters(context.net, phase.parts)
-        optimiser = phase.optimiser(parameters, phase.rate * self._rate_scale, config)
+        optimiser = phase.optimiser(parameters, self._rate(phase) * self._rate_scale, config)
         sums: dict[str, Tensor] = {}
         seen = 0
         for batch in self._batches(phase, fetch or self._images(phase)):
@@ -100,13 +98,25 @@ class LocalTraining:
             seen += len(labels)
         return {f"{phase.name}/{name}": float(value) / seen for name, value in sums.items()}
 
+    def _steps(self, phase: Phase, epochs: float) -> int:
+        """Local steps of so many epochs, perhaps a fraction of one."""
+        count = batch_count(len(self._context.data.train), self._config.batch_size)
+        return max(phase.min_steps, round(epochs * count))
+
+    def _rate(self, phase: Phase) -> float:
+        if phase.rate_epochs is None:
+            return phase.rate
+        return phase.rate * (
+            self._steps(phase, phase.rate_epochs) / self._steps(phase, phase.epochs)
+        )
+
     def _batches(self, phase: Phase, fetch: Fetch) -> Iterator[tuple[Tensor, ...]]:
         """`phase.epochs` shuffled epochs, perhaps a fraction of one, or as many fresh draws."""
         count, size = len(self._context.data.train), self._config.batch_size
         if count == 0:
             raise ValueError("this client has no training samples")
         shuffle = self.generator(f"shuffle/{phase.name}")
-        steps = step_count(phase.epochs, count, size, phase.min_steps)
+        steps = self._steps(phase, phase.epochs)
         while steps > 0:
             epoch = (
                 [torch.randperm(count, generator=shuffle)[:size]]
