@@ -41,6 +41,7 @@ VARIANTS: dict[str, tuple[str, list[str]]] = {
     "clients count by samples": ("foul", ["fairness=0"]),
     "estimate alone": ("foul", ["indistinct=false"]),
     "usual steps, however sure": ("foul", ["sure=0"]),
+    "forget clients level": ("foul", ["level=1"]),
     "stage (1)": ("foul", ["matching=false"]),
     "foul-paper": ("foul-paper", []),
     "foul-printed": ("foul-printed", []),

@@ -21,6 +21,7 @@ def settings(**values: object) -> dict[str, Any]:
         "splits": ["train", "validation"],
         "scope": ["V", "head"],
         "loss": "cross_entropy",
+        "level": 0.0,
         "session": "session",
         "stepwise": False,
         "epochs": 1.0,

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,12 @@ from foul.client.worker import Worker
 from foul.data import ClientData, to_float
 from foul.data.batches import shuffled_batches
 from foul.federation.messages import Request, Tensors, added, join_groups
-from foul.learning.losses import bounded_unlearning_loss, classification_loss
+from foul.learning.losses import (
+    bounded_unlearning_loss,
+    classification_loss,
+    levelling_loss,
+    margins,
+)
 from foul.models import DisentangledNet
 from foul.seeds import torch_generator
 
@@ -54,6 +60,55 @@ def test_the_delta_is_that_of_training_on_top_of_the_frozen_network(
         torch.testing.assert_close(reply.tensors[name], expected, rtol=1e-3, atol=2e-6)
         moved += float(expected.abs().sum())
     assert moved > 0
+
+
+def test_levelling_adds_how_much_surer_training_samples_are_than_held_out_ones(
+    net: DisentangledNet, make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    client = tiny_clients[0]
+    worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    chosen = settings(loss="bounded", level=2.0)
+    reply = worker.perform(unlearning(client.id, 4, scope, chosen))
+    plain = worker.perform(unlearning(client.id, 4, scope, {**chosen, "level": 0.0}))
+    assert reply.error == plain.error == ""
+
+    images, labels = client.validation.batch(torch.arange(len(client.validation)))
+    with torch.no_grad():
+        held_out = margins(net(to_float(images)), labels)
+    named = {n: p for n, p in net.named_parameters() if n.split(".")[0] in ("V", "head")}
+    optimiser, descended = torch.optim.SGD(named.values(), 0.05, 0.9), 0.0
+    shuffle = torch_generator(0, "shuffle/unlearn/bounded", 4, client.id, "cpu")
+    for batch in shuffled_batches(27, 8, shuffle):
+        images, labels = client.train.batch(batch)
+        optimiser.zero_grad()
+        logits = net(to_float(images))
+        level = levelling_loss(logits, labels, held_out)
+        loss = bounded_unlearning_loss(logits, labels) + 2 * level
+        torch.autograd.backward(loss)
+        nn.utils.clip_grad_norm_(named.values(), 5.0)
+        optimiser.step()
+        descended += loss.item() * len(labels) / 27
+    apart = 0.0
+    for name in scope:
+        expected = named[name].detach() - scope[name]
+        torch.testing.assert_close(reply.tensors[name], expected, rtol=1e-3, atol=2e-6)
+        apart += float((reply.tensors[name] - plain.tensors[name]).abs().sum())
+    assert apart > 0
+    assert reply.numbers["loss"] == pytest.approx(descended, rel=1e-3)
+
+
+def test_without_held_out_samples_there_is_nothing_to_level_with(
+    net: DisentangledNet, make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    client = replace(tiny_clients[0], validation=tiny_clients[0].validation.subset([]))
+    worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    levelled, plain = (
+        worker.perform(unlearning(client.id, 1, scope, settings(loss="bounded", level=level)))
+        for level in (1.0, 0.0)
+    )
+    assert levelled.error == ""
+    assert levelled.numbers == plain.numbers
+    assert same_bits(levelled.tensors, plain.tensors)
 
 
 def test_scores_are_those_of_the_received_model(

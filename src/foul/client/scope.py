@@ -1,6 +1,6 @@
 """The unlearning scope on top of kept outputs: loading, fetching and scoring it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import torch
@@ -14,6 +14,9 @@ from foul.client.features import Features
 from foul.client.forward import EVALUATION_BATCH
 from foul.data.batches import ordered_batches
 from foul.federation.messages import Numbers, Tensors, added, take_group
+
+Answers = tuple[Tensor, Tensor]
+"""Logits of a batch, and its labels."""
 
 
 def owner_of(context: TaskContext) -> str:
@@ -61,16 +64,22 @@ def scope_features(context: TaskContext, split: str) -> Features:
     return found
 
 
-def score_scope(context: TaskContext, split: str) -> Numbers:
-    """Samples, correct answers and summed cross-entropy of the live scope on a split."""
+def scope_answers(context: TaskContext, split: str) -> list[Answers]:
+    """What the live scope answers on a split, batch by batch; nothing without samples."""
     if len(getattr(context.data, split)) == 0:
-        return {"samples": 0, "correct": 0, "loss": 0.0}
+        return []
     features = scope_features(context, split)
-    correct, loss = 0, 0.0
-    for logits, labels in _answers(context, features, torch.arange(len(features))):
+    return list(_answers(context, features, torch.arange(len(features))))
+
+
+def score_answers(answers: Iterable[Answers]) -> Numbers:
+    """Samples, correct answers and summed cross-entropy."""
+    samples, correct, loss = 0, 0, 0.0
+    for logits, labels in answers:
+        samples += len(labels)
         correct += hits(logits, labels)
         loss += float(functional.cross_entropy(logits, labels, reduction="sum"))
-    return {"samples": len(features), "correct": correct, "loss": loss}
+    return {"samples": samples, "correct": correct, "loss": loss}
 
 
 def count_hits(context: TaskContext, features: Features, rows: Tensor) -> int:
@@ -78,9 +87,7 @@ def count_hits(context: TaskContext, features: Features, rows: Tensor) -> int:
     return sum(hits(logits, labels) for logits, labels in _answers(context, features, rows))
 
 
-def _answers(
-    context: TaskContext, features: Features, rows: Tensor
-) -> Iterator[tuple[Tensor, Tensor]]:
+def _answers(context: TaskContext, features: Features, rows: Tensor) -> Iterator[Answers]:
     net = context.net.eval()
     with torch.inference_mode():
         for batch in ordered_batches(len(rows), EVALUATION_BATCH):

@@ -1,5 +1,6 @@
 """The task `unlearn`: train the scope on top of the frozen parts, answer with its delta."""
 
+import torch
 from torch import Tensor
 
 from foul.client.compress import decode, encode
@@ -8,13 +9,20 @@ from foul.client.scope import (
     load_scope,
     owner_of,
     received_scope,
+    scope_answers,
     scope_features,
-    score_scope,
+    score_answers,
 )
 from foul.config.schema import LearningConfig
 from foul.federation.messages import Numbers, Tensors
 from foul.learning.local import LocalTraining, Phase, Terms
-from foul.learning.losses import bounded_unlearning_loss, classification_loss, fooling_loss
+from foul.learning.losses import (
+    bounded_unlearning_loss,
+    classification_loss,
+    fooling_loss,
+    levelling_loss,
+    margins,
+)
 
 LOSSES = {
     "cross_entropy": classification_loss,
@@ -24,7 +32,8 @@ LOSSES = {
 
 
 def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
-    """Descend the named loss of the joint head on the scope.
+    """Descend the named loss of the joint head on the scope; with `level`, also so many times how
+    much surer it is of training samples than the received scope is of validation samples.
 
     The answer also says how well the *received* scope does on the splits, so that the server
     learns what its last step did without another round of traffic.
@@ -32,13 +41,19 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
     settings = context.settings
     received = received_scope(context)
     load_scope(context, received)
-    scores = {split: score_scope(context, split) for split in settings["splits"]}
+    answers = {split: scope_answers(context, split) for split in settings["splits"]}
+    scores = {split: score_answers(given) for split, given in answers.items()}
+    level = settings["level"] if answers.get("validation") else 0.0
+    held_out = torch.cat([margins(*given) for given in answers["validation"]]) if level else None
     loss = LOSSES[settings["loss"]]
     config = LearningConfig.model_validate(settings["learning"])
 
     def terms(extracted: Tensor, z_k: Tensor, labels: Tensor) -> Terms:
         logits = context.net.joint_logits(z_k, context.net.V(extracted))
-        return {settings["loss"]: loss(logits, labels)}
+        named = {settings["loss"]: loss(logits, labels)}
+        if held_out is not None:
+            named["level"] = level * levelling_loss(logits, labels, held_out)
+        return named
 
     phase = Phase(
         f"unlearn/{settings['loss']}",
@@ -51,12 +66,14 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
         rate_epochs=settings["rate_epochs"],
     )
     start = context.state(received)
-    (descended,) = (
-        LocalTraining(context, config).run(phase, scope_features(context, "train").batch).values()
-    )
+    descended = LocalTraining(context, config).run(phase, scope_features(context, "train").batch)
     end = context.state(received)
     deltas = {name: end[name] - start[name] for name in start}
-    numbers = {"samples": len(context.data.train), "scores": scores, "loss": descended}
+    numbers = {
+        "samples": len(context.data.train),
+        "scores": scores,
+        "loss": sum(descended.values()),
+    }
     if settings["precision"] == "int8":
         return _with_feedback(context, deltas), numbers
     return encode(deltas, settings["precision"]), numbers

@@ -1,11 +1,13 @@
 import math
 
+import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from foul.learning.losses import bounded_unlearning_loss
+from foul.learning.losses import bounded_unlearning_loss, levelling_loss, margins
 
 logits = st.lists(st.lists(st.floats(-50, 50), min_size=3, max_size=3), min_size=1, max_size=5).map(
     lambda rows: torch.tensor(rows, dtype=torch.float64)
@@ -41,3 +43,34 @@ def test_gradients_are_exact() -> None:
     # Descending it makes the label less likely.
     (gradient,) = torch.autograd.grad(bounded_unlearning_loss(values, labels), values)
     assert bool((gradient[torch.arange(4), labels] > 0).all())
+
+
+@given(logits, st.integers(0, 2))
+def test_a_margin_is_the_logit_of_the_labels_probability(values: torch.Tensor, label: int) -> None:
+    found = margins(values, torch.full((len(values),), label))
+    for row, margin in zip(values.tolist(), found.tolist(), strict=True):
+        others = [value for place, value in enumerate(row) if place != label]
+        # log p - log (1 - p); the normalisation of both is the same.
+        assert margin == pytest.approx(row[label] - math.log(sum(map(math.exp, others))))
+
+
+@given(logits, st.lists(st.floats(-60, 60), min_size=1, max_size=7))
+def test_levelling_is_the_distance_of_quantiles_above_those_of_held_out_samples(
+    values: torch.Tensor, held_out: list[float]
+) -> None:
+    labels = torch.zeros(len(values), dtype=torch.long)
+    loss = levelling_loss(values, labels, torch.tensor(held_out, dtype=torch.float64))
+    own = sorted(margins(values, labels).tolist())
+    places = [(place + 0.5) / len(own) for place in range(len(own))]
+    above = [max(0.0, m - q) for m, q in zip(own, np.quantile(held_out, places), strict=True)]
+    assert float(loss) == pytest.approx(sum(above) / len(above), rel=1e-9, abs=1e-9)
+
+
+def test_levelling_comes_to_rest_where_samples_are_no_surer_than_held_out_ones() -> None:
+    values = torch.tensor([[2.0, 0.0], [-1.0, 0.0], [0.5, 0.0]], requires_grad=True)
+    labels = torch.tensor([0, 0, 0])
+    for shift, pushed in ((1.0, 0.0), (3.0, 0.0), (-2.0, 1.0)):
+        # Two labels: a margin is the difference of the logits.
+        loss = levelling_loss(values, labels, torch.tensor([0.5, 2.0, -1.0]) + shift)
+        (gradient,) = torch.autograd.grad(loss, values)
+        assert gradient[:, 0].tolist() == pytest.approx([pushed / 3] * 3)

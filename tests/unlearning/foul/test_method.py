@@ -472,6 +472,26 @@ def test_clients_work_longer_in_shorter_steps_where_the_learned_model_is_sure(
     assert {record["fit"] for record in records} == {"sure" if sure else "fitted"}
 
 
+@pytest.mark.parametrize(
+    ("values", "level"),
+    [
+        ({"sure": 100.0, "sure_level": 0.5}, 0.5),
+        ({"sure": 0.0, "sure_level": 0.5}, 0.0),
+        ({"sure": 0.0, "level": 0.25}, 0.25),
+        # Negated, their delta is one of learning: nothing of it may be levelled.
+        ({"sure": 100.0, "sure_level": 0.5, "forget": "negated"}, 0.0),
+    ],
+)
+def test_forget_clients_alone_level_where_they_are_told_to(
+    case_for: MakeCase, values: dict[str, object], level: float
+) -> None:
+    case = case_for()
+    rounds(case, foul(rounds=1, **values))
+    pairs = engine_of(case).of_task("unlearn")
+    assert {r.settings["level"] for r, _ in of_role(case, pairs, True)} == {level}
+    assert {r.settings["level"] for r, _ in of_role(case, pairs, False)} == {0.0}
+
+
 def test_where_the_data_is_not_fitted_the_radius_is_smaller(case_for: MakeCase) -> None:
     largest = {}
     for unfit in (0.0, 100.0):

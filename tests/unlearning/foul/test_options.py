@@ -96,17 +96,18 @@ def test_rounds_are_planned_by_what_learning_took_and_left(
 
 def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure() -> None:
     unfit = {"unfit_epochs": 2, "unfit_rate": 0.1, "unfit_momentum": 0.4, "unfit_kappa": 0.3}
-    values = {"epochs": 1, "rate": 0.2, "sure_epochs": 3, **unfit}
-    options = FoulOptions.model_validate(values)
-    assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 1.0)
-    assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3)
-    assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 1.0)
+    values = {"epochs": 1, "rate": 0.2, "sure_epochs": 3, "level": 0.25, "sure_level": 0.5}
+    options = FoulOptions.model_validate(values | unfit)
+    assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 1.0, 0.25)
+    assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3, 0.25)
+    assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 1.0, 0.5)
     # Nothing said of it, it is the same; and a smaller radius is a wish.
     assert FoulOptions(rate=0.2, unfit_rate=None).pace("unfit").rate == 0.2
-    same = FoulOptions(epochs=1, sure_epochs=None)
+    same = FoulOptions(epochs=1, sure_epochs=None, sure_level=None)
     assert same.pace("sure") == same.pace("fitted")
-    # Who wants more epochs has them.
+    # Who wants more epochs, or a larger weight, has them.
     assert FoulOptions(epochs=5, sure_epochs=2).pace("sure").epochs == 5
+    assert FoulOptions(level=3, sure_level=2).pace("sure").level == 3
     assert FoulOptions(unfit_kappa=None).pace("unfit").kappa == 1.0
     assert FoulOptions(kappa=0.1).pace("unfit").kappa == 0.1
 

@@ -49,13 +49,22 @@ def told_of_held_out(correct: int) -> Callable[[Request, Reply], Reply]:
 
 
 @pytest.mark.parametrize(
-    ("correct", "indistinct", "lowered"), [(0, True, True), (0, False, False), (100, True, False)]
+    ("correct", "values", "lowered"),
+    [
+        (0, {}, True),
+        (0, {"indistinct": False}, False),
+        (100, {}, False),
+        # Who levels sees to it already, and pulls held-out answers down on the way.
+        (0, {"level": 1.0}, False),
+        (0, {"sure": 100.0, "sure_level": 1.0}, False),
+        (0, {"sure": 100.0, "sure_level": None}, True),
+    ],
 )
 def test_training_samples_of_a_whole_domain_are_known_no_better_than_held_out_ones(
-    case_for: MakeCase, correct: int, indistinct: bool, lowered: bool
+    case_for: MakeCase, correct: int, values: dict[str, object], lowered: bool
 ) -> None:
     case = case_for("domain:east", meddle=told_of_held_out(correct))
-    chosen = foul(control=True, standin_rounds=1, standin_epochs=1.0, indistinct=indistinct)
+    chosen = foul(control=True, standin_rounds=1, standin_epochs=1.0, **values)
     state, [record] = rounds(case, chosen, 1)
     estimate = state.numbers["estimates"]["east"]
     assert 0 < estimate < 1

@@ -17,7 +17,11 @@ def fooling_loss(logits: Tensor, labels: Tensor) -> Tensor:
     The paper's psi *maximises* the cross-entropy, which has no upper bound; this form has the
     same direction (psi wants to be wrong) and is bounded below by 0.
     """
-    own = functional.one_hot(labels, logits.shape[1]).bool()
-    others = logits.masked_fill(own, -torch.inf)
     # 1 - P_y is the others' share: no cancellation, and a sure psi still feels a gradient.
-    return (torch.logsumexp(logits, 1) - torch.logsumexp(others, 1)).mean()
+    return (torch.logsumexp(logits, 1) - log_others(logits, labels)).mean()
+
+
+def log_others(logits: Tensor, labels: Tensor) -> Tensor:
+    r""":math:`\log \sum_{c \ne y_i} e^{l_{ic}}`: what speaks for any label but the right one."""
+    own = functional.one_hot(labels, logits.shape[1]).bool()
+    return torch.logsumexp(logits.masked_fill(own, -torch.inf), 1)

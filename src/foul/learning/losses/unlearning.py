@@ -1,8 +1,10 @@
-"""What forget clients descend: a loss that is bounded, so that forgetting comes to rest."""
+"""What forget clients descend: losses that are bounded, so that forgetting comes to rest."""
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from foul.learning.losses.classification import log_others
 
 
 def bounded_unlearning_loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -13,3 +15,22 @@ def bounded_unlearning_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """
     p = functional.softmax(logits, 1).gather(1, labels.unsqueeze(1)).squeeze(1)
     return -torch.log1p(-0.5 * p).mean()
+
+
+def margins(logits: Tensor, labels: Tensor) -> Tensor:
+    r""":math:`\log \frac{p_y}{1 - p_y}` of each sample, by which an attack on the loss sorts them.
+    Unlike the loss it has the same slope everywhere, however sure or wrong an answer is."""
+    return logits.gather(1, labels.unsqueeze(1)).squeeze(1) - log_others(logits, labels)
+
+
+def levelling_loss(logits: Tensor, labels: Tensor, held_out: Tensor) -> Tensor:
+    r"""How much surer a batch is answered than held-out samples:
+    :math:`\frac{1}{B} \sum_i \max(0, m_{(i)} - Q(\frac{i - 1/2}{B}))` for the batch's margins in
+    increasing order and the quantiles Q of the `held_out` margins.
+
+    The one-sided distance of two distributions (Wasserstein's, with p = 1): who never saw the
+    samples would answer them as held-out ones. It is 0 where nothing is surer than there.
+    """
+    own = margins(logits, labels).sort().values
+    ranks = (torch.arange(len(own), device=own.device, dtype=own.dtype) + 0.5) / len(own)
+    return functional.relu(own - torch.quantile(held_out, ranks)).mean()

@@ -147,6 +147,7 @@ class Asking:
             "splits": ["train", "validation"] if forget else ["validation"],
             "scope": list(options.scope),
             "loss": loss,
+            "level": 0.0 if loss == "cross_entropy" else pace.level,
             "epochs": pace.epochs,
             "rate_epochs": pace.rate_epochs,
             "min_steps": options.min_steps,

@@ -17,8 +17,8 @@ model is sure of every label."""
 
 @dataclass(frozen=True)
 class Pace:
-    """How clients and server work: local epochs and learning rate, the server's momentum, and the
-    largest radius."""
+    """How clients and server work: local epochs and learning rate, the server's momentum, the
+    largest radius and what forget clients descend beside their loss."""
 
     epochs: float
     rate: float
@@ -26,6 +26,8 @@ class Pace:
     """The rate is meant for so many epochs: in more of them, steps are shorter."""
     momentum: float
     kappa: float
+    level: float
+    """Weight of the levelling loss of forget clients."""
 
 
 class FoulOptions(Section):
@@ -55,6 +57,11 @@ class FoulOptions(Section):
     larger mean norm, and of radii with the same effect the largest is taken. 0: never."""
     steep_rate: float = Field(default=0.25, gt=0)
     """Their local learning rate then, as a share of the rate."""
+    level: float = Field(default=0.0, ge=0)
+    """Weight of a second loss of forget clients, where `forget` is bounded: by how much they are
+    surer of their training samples than of their own held-out ones, quantile by quantile. It is
+    such differences that attacks see, and accuracy does not show them. `sure_level` where that
+    counts."""
     forget_from: Literal["round", "centre"] = "centre"
     """Where forget clients start: from the model of the round (the paper), or from where the retain
     clients' mean would lead, which is what their deltas must then conflict with."""
@@ -106,6 +113,9 @@ class FoulOptions(Section):
     sure_epochs: float | None = Field(default=1.4, gt=0)
     """Local epochs then, if `epochs` are fewer, in steps so much shorter that the way (rate times
     steps) stays as long. The paper's form has none of its own."""
+    sure_level: float | None = Field(default=1.0, ge=0)
+    """The weight `level` then, if that is smaller: who is sure of every label is surer of those it
+    was trained on. The paper's form has none of its own."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
@@ -128,7 +138,8 @@ class FoulOptions(Section):
     """The forget accuracy to land on, instead of an estimate."""
     indistinct: bool = True
     """Where the target is the estimate for a whole domain: aim no higher than the forget clients'
-    accuracy on their own held-out samples, if that is lower by more than chance."""
+    accuracy on their own held-out samples, if that is lower by more than chance. Not where they
+    level (`level`), which is for the same end."""
     ramp: float = Field(default=0.5, ge=0, le=1)
     """Share of `rounds` over which forget accuracy is led down to the target."""
     probe: int = Field(default=256, ge=1)
@@ -179,8 +190,10 @@ class FoulOptions(Section):
     def pace(self, fit: Fit) -> Pace:
         """How all work, by how well the learned model has fitted the data."""
         if fit != "unfit":
-            more = (self.sure_epochs or 0.0) if fit == "sure" else 0.0
-            return Pace(max(more, self.epochs), self.rate, self.epochs, 0.0, self.kappa)
+            sure = fit == "sure"
+            epochs = max(self.epochs, (self.sure_epochs or 0.0) if sure else 0.0)
+            level = max(self.level, (self.sure_level or 0.0) if sure else 0.0)
+            return Pace(epochs, self.rate, self.epochs, 0.0, self.kappa, level)
         limit = math.inf if self.unfit_kappa is None else self.unfit_kappa
         return Pace(
             self.unfit_epochs,
@@ -188,6 +201,7 @@ class FoulOptions(Section):
             self.unfit_epochs,
             self.unfit_momentum,
             min(self.kappa, limit),
+            self.level,
         )
 
     def planned(self, fit: Fit, learned_rounds: int) -> int:
@@ -258,6 +272,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         unfit_kappa=None,
         sure=0.0,
         sure_epochs=None,
+        sure_level=None,
         min_steps=1,
         rate=0.02,
         final_rate=1.0,

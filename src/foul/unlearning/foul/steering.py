@@ -56,7 +56,8 @@ class Steering:
                 if held_out is not None:
                     numbers["estimates"][domain] = held_out
         target = self._target()
-        if unseen and options.indistinct:
+        # Who levels pulls held-out answers down too: the aim would follow them further and further.
+        if unseen and options.indistinct and not options.pace(numbers["fit"]).level:
             target = self._no_better_than_held_out(target)
         ramp = round(options.ramp * options.rounds)
         numbers["target"] = target
