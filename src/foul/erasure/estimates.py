@@ -225,7 +225,8 @@ class Estimator:
         up = rounds * len(asked) * narrow * scope
         flops += int(rounds * (TRAINING * steps + held) * network.scope_flops)
         if not departed:
-            tried = sum(min(options.probe, _train(client)) for client in request.forget)
+            each = options.tried(len(request.forget))
+            tried = sum(min(each, _train(client)) for client in request.forget)
             own = sum(_train(client) for client in request.forget)
             centre = 0 if options.stepwise and options.forget_from == "centre" else wide
             down += rounds * len(request.forget) * (centre + narrow) * scope

@@ -19,6 +19,7 @@ _NEUTRAL = (
     *(("again", 0), ("learned_share", 0.0), ("fairness", 0.0), ("indistinct", False)),
     *(("unfit_rate", None), ("unfit_momentum", 0.0), ("unfit_kappa", None)),
     *(("sure", 0.0), ("sure_epochs", None), ("level", 0.0), ("sure_level", None)),
+    ("probe_together", 0),
 )
 """Options that came later: at these values they decide nothing."""
 _BULK = ("records", "identity", "model")

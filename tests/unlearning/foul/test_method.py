@@ -478,7 +478,6 @@ def test_clients_work_longer_in_shorter_steps_where_the_learned_model_is_sure(
         ({"sure": 100.0, "sure_level": 0.5}, 0.5),
         ({"sure": 0.0, "sure_level": 0.5}, 0.0),
         ({"sure": 0.0, "level": 0.25}, 0.25),
-        # Negated, their delta is one of learning: nothing of it may be levelled.
         ({"sure": 100.0, "sure_level": 0.5, "forget": "negated"}, 0.0),
     ],
 )
@@ -594,22 +593,24 @@ def test_an_aim_is_never_above_where_it_began(case_for: MakeCase) -> None:
 
 
 @pytest.mark.parametrize("norm", ["group", "batch"])
-@pytest.mark.parametrize("samples", [10, 128])
+@pytest.mark.parametrize(("samples", "together", "count"), [(10, 0, 10), (128, 0, 27), (1, 35, 18)])
 def test_what_was_tried_is_what_the_model_would_do_there(
     case_for: MakeCase,
     make_net: MakeNet,
     tiny_clients: tuple[ClientData, ...],
     norm: str,
     samples: int,
+    together: int,
+    count: int,
 ) -> None:
     case = case_for(norm=norm)
-    _, records = rounds(case, foul(target=0.1, probe=samples, **STEERED), 1)
+    chosen = foul(target=0.1, probe=samples, probe_together=together, **STEERED)
+    _, records = rounds(case, chosen, 1)
     pairs = engine_of(case).of_task("probe")
     assert [request.client for request, _ in pairs] == ["east-0", "east-1"]
     sent = pairs[0][0].tensors
     centre, way = take_group(sent, "centre"), take_group(sent, "way")
     assert centre.keys() == way.keys() == travelling(case, "V", "head").keys()
-    count = min(27, samples)
     rows = torch.tensor([number * 27 // count for number in range(count)])
     net = make_net(norm=norm)
     for place, point in enumerate(POINTS):

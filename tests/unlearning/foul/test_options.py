@@ -108,6 +108,7 @@ def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure()
     # Who wants more epochs, or a larger weight, has them.
     assert FoulOptions(epochs=5, sure_epochs=2).pace("sure").epochs == 5
     assert FoulOptions(level=3, sure_level=2).pace("sure").level == 3
+    assert FoulOptions(level=3, forget="negated").pace("sure").level == 0
     assert FoulOptions(unfit_kappa=None).pace("unfit").kappa == 1.0
     assert FoulOptions(kappa=0.1).pace("unfit").kappa == 0.1
 
@@ -124,3 +125,9 @@ def test_the_papers_form_has_one_pace() -> None:
     paper = paper_options()
     assert {paper.fit(loss) for loss in (0.0, 0.1)} == {"fitted"}
     assert paper.pace("unfit") == paper.pace("fitted") == paper.pace("sure")
+
+
+@pytest.mark.parametrize(("forgotten", "samples"), [(1, 1280), (3, 427), (5, 256), (50, 256)])
+def test_few_forget_clients_try_radii_with_more_samples_each(forgotten: int, samples: int) -> None:
+    assert FoulOptions().tried(forgotten) == samples
+    assert FoulOptions(probe_together=0).tried(forgotten) == 256

@@ -176,7 +176,7 @@ class Asking:
             "frozen": self._state.numbers["frozen"],
             "session": self._state.numbers["session"],
             "points": list(POINTS),
-            "samples": self._options.probe,
+            "samples": self._options.tried(len(self._case.request.forget)),
         }
         correct, samples, log = np.zeros(len(POINTS)), 0, RoundLog()
         for reply in self._case.federation.ask(

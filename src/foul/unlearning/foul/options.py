@@ -144,6 +144,8 @@ class FoulOptions(Section):
     """Share of `rounds` over which forget accuracy is led down to the target."""
     probe: int = Field(default=256, ge=1)
     """Samples with which each forget client tries a radius."""
+    probe_together: int = Field(default=1280, ge=0)
+    """If they are few, so many more that they try it with this many together."""
     standin_rounds: int = Field(default=6, ge=1)
     """Rounds of the stand-in: a small network trained from scratch over the retain clients beside
     the first rounds, from which the never-seen accuracy of a whole domain is estimated."""
@@ -190,9 +192,8 @@ class FoulOptions(Section):
     def pace(self, fit: Fit) -> Pace:
         """How all work, by how well the learned model has fitted the data."""
         if fit != "unfit":
-            sure = fit == "sure"
-            epochs = max(self.epochs, (self.sure_epochs or 0.0) if sure else 0.0)
-            level = max(self.level, (self.sure_level or 0.0) if sure else 0.0)
+            more = (self.sure_epochs or 0.0) if fit == "sure" else 0.0
+            epochs, level = max(self.epochs, more), self._level(fit)
             return Pace(epochs, self.rate, self.epochs, 0.0, self.kappa, level)
         limit = math.inf if self.unfit_kappa is None else self.unfit_kappa
         return Pace(
@@ -201,8 +202,14 @@ class FoulOptions(Section):
             self.unfit_epochs,
             self.unfit_momentum,
             min(self.kappa, limit),
-            self.level,
+            self._level(fit),
         )
+
+    def _level(self, fit: Fit) -> float:
+        if self.forget == "negated":
+            # Their delta is one of learning: there is nothing to level in it.
+            return 0.0
+        return max(self.level, (self.sure_level or 0.0) if fit == "sure" else 0.0)
 
     def planned(self, fit: Fit, learned_rounds: int) -> int:
         """Rounds, if the learned model has fitted the retain clients' data so well in so many.
@@ -213,6 +220,10 @@ class FoulOptions(Section):
         if fit == "unfit":
             return longest
         return max(self.rounds, min(longest, math.floor(self.learned_share * learned_rounds)))
+
+    def tried(self, forgotten: int) -> int:
+        """Samples with which each of so many forget clients tries a radius."""
+        return max(self.probe, math.ceil(self.probe_together / max(1, forgotten)))
 
     @property
     def stepwise(self) -> bool:
@@ -279,6 +290,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         precision="float32",
         downwards="scope",
         control=False,
+        probe_together=0,
         indistinct=False,
         delta=1.0,
         flat=0.0,
