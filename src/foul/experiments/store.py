@@ -18,7 +18,7 @@ _ELSEWHERE = ("device", "workers", "threads", "tensorboard", "engine", "flower")
 _NEUTRAL = (
     *(("again", 0), ("learned_share", 0.0), ("fairness", 0.0), ("indistinct", False)),
     *(("unfit_rate", None), ("unfit_momentum", 0.0), ("unfit_kappa", None)),
-    *(("sure", 0.0), ("sure_epochs", None), ("level", 0.0), ("sure_level", None)),
+    *(("sure", 0.0), ("sure_epochs", None), ("level", 0.0), ("sure_level", 0.0)),
     ("probe_together", 0),
 )
 """Options that came later: at these values they decide nothing."""

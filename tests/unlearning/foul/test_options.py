@@ -103,7 +103,7 @@ def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure()
     assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 1.0, 0.5)
     # Nothing said of it, it is the same; and a smaller radius is a wish.
     assert FoulOptions(rate=0.2, unfit_rate=None).pace("unfit").rate == 0.2
-    same = FoulOptions(epochs=1, sure_epochs=None, sure_level=None)
+    same = FoulOptions(epochs=1, sure_epochs=None, sure_level=0)
     assert same.pace("sure") == same.pace("fitted")
     # Who wants more epochs, or a larger weight, has them.
     assert FoulOptions(epochs=5, sure_epochs=2).pace("sure").epochs == 5

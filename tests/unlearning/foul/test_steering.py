@@ -57,7 +57,7 @@ def told_of_held_out(correct: int) -> Callable[[Request, Reply], Reply]:
         # Who levels sees to it already, and pulls held-out answers down on the way.
         (0, {"level": 1.0}, False),
         (0, {"sure": 100.0, "sure_level": 1.0}, False),
-        (0, {"sure": 100.0, "sure_level": None}, True),
+        (0, {"sure": 100.0, "sure_level": 0.0}, True),
     ],
 )
 def test_training_samples_of_a_whole_domain_are_known_no_better_than_held_out_ones(

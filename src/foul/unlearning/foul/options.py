@@ -113,9 +113,9 @@ class FoulOptions(Section):
     sure_epochs: float | None = Field(default=1.4, gt=0)
     """Local epochs then, if `epochs` are fewer, in steps so much shorter that the way (rate times
     steps) stays as long. The paper's form has none of its own."""
-    sure_level: float | None = Field(default=1.0, ge=0)
+    sure_level: float = Field(default=1.0, ge=0)
     """The weight `level` then, if that is smaller: who is sure of every label is surer of those it
-    was trained on. The paper's form has none of its own."""
+    was trained on."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
@@ -209,7 +209,7 @@ class FoulOptions(Section):
         if self.forget == "negated":
             # Their delta is one of learning: there is nothing to level in it.
             return 0.0
-        return max(self.level, (self.sure_level or 0.0) if fit == "sure" else 0.0)
+        return max(self.level, self.sure_level if fit == "sure" else 0.0)
 
     def planned(self, fit: Fit, learned_rounds: int) -> int:
         """Rounds, if the learned model has fitted the retain clients' data so well in so many.
@@ -283,7 +283,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         unfit_kappa=None,
         sure=0.0,
         sure_epochs=None,
-        sure_level=None,
+        sure_level=0.0,
         min_steps=1,
         rate=0.02,
         final_rate=1.0,
