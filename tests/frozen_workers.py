@@ -19,7 +19,6 @@ def settings(**values: object) -> dict[str, Any]:
     return {
         "frozen": "key",
         "splits": ["train", "validation"],
-        "scope": ["V", "head"],
         "loss": "cross_entropy",
         "level": 0.0,
         "session": "session",

@@ -38,7 +38,7 @@ def test_the_delta_is_that_of_training_on_top_of_the_frozen_network(
 ) -> None:
     client = tiny_clients[0]
     worker, scope = frozen_worker(net, client, tmp_path, *parts, make_net=make_net)
-    reply = worker.perform(unlearning(client.id, 4, scope, settings(loss=loss, scope=list(parts))))
+    reply = worker.perform(unlearning(client.id, 4, scope, settings(loss=loss)))
     assert reply.error == ""
     assert reply.tensors.keys() == scope.keys()
 
@@ -154,10 +154,10 @@ def test_rounds_are_independent_of_what_the_live_network_did(
 ) -> None:
     client = tiny_clients[0]
     worker, scope = frozen_worker(net, client, tmp_path, "V", make_net=make_net)
-    asked = unlearning(client.id, 1, scope, settings(scope=["V"]))
+    asked = unlearning(client.id, 1, scope, settings())
     first = worker.perform(asked)
     worker.perform(Request(client.id, "evaluate", 0, {}, {"splits": ["test"]}))
-    worker.perform(unlearning(client.id, 2, scope, settings(scope=["V"], loss="bounded")))
+    worker.perform(unlearning(client.id, 2, scope, settings(loss="bounded")))
     assert same_bits(worker.perform(asked).tensors, first.tensors)
 
 

@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from foul.config.schema import ModelConfig
+from foul.erasure.estimates import Network
 from foul.erasure.plan import Planner, forget_request
 from foul.erasure.store import Store
 from foul.federation.ledger import Ledger
@@ -75,3 +77,11 @@ def learning_stage(run: Path) -> tuple[int, int]:
     ledger = Ledger(load_tensors(file)[1]["ledger"])
     cost = ledger.total(file.stem)
     return cost.bytes, cost.flops
+
+
+def test_what_stays_still_is_expected_to_spare_traffic_and_work() -> None:
+    network = Network.of(ModelConfig(backbone="small"), classes=10, image_size=28)
+    # 72 inputs and outputs, 3x3, on maps of 4x4; two FLOPs each.
+    assert network.square == 72 * 72 * 9
+    assert network.square_flops == 2 * network.square * 16
+    assert Network.of(ModelConfig(backbone="tiny"), classes=3, image_size=16).square == 0

@@ -210,6 +210,13 @@ def test_only_chosen_parts_are_trainable(net: DisentangledNet) -> None:
     assert not any(p.requires_grad for p in net.K.parameters())
 
 
+def test_single_tensors_can_be_chosen(net: DisentangledNet) -> None:
+    assert select_parameters(net, ("V.mean.weight", "xi")).keys() == {
+        *("V.mean.weight", "xi.weight", "xi.bias")
+    }
+    assert [name for name, p in net.V.named_parameters() if p.requires_grad] == ["mean.weight"]
+
+
 def test_a_phase_trains_in_training_mode(
     net: DisentangledNet, tiny_clients: tuple[ClientData, ...]
 ) -> None:

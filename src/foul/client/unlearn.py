@@ -57,7 +57,7 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
 
     phase = Phase(
         f"unlearn/{settings['loss']}",
-        tuple(settings["scope"]),
+        tuple(received),
         settings["epochs"],
         settings["rate"],
         terms,

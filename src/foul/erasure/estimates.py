@@ -11,6 +11,7 @@ from foul.config.schema import ModelConfig
 from foul.federation.ledger import Cost
 from foul.federation.messages import ClientInfo
 from foul.models import DEPLOYED, build_network
+from foul.models.disentangled import Encoder
 from foul.unlearning.controls import Continue, Retrain
 from foul.unlearning.fats import Fats
 from foul.unlearning.fedrecovery import FedRecovery
@@ -18,6 +19,7 @@ from foul.unlearning.ffmu import Ffmu, FfmuAdapted
 from foul.unlearning.foul import Foul
 from foul.unlearning.foul.fit import retain_loss
 from foul.unlearning.foul.radius import POINTS
+from foul.unlearning.foul.scope import square_convolutions
 from foul.unlearning.foul.standin import stand_in_model
 from foul.unlearning.method import Method
 from foul.unlearning.not_ import NoT
@@ -58,6 +60,10 @@ class Network:
     """Of E and K, for one image."""
     scope_flops: int
     """Of V and the head."""
+    square: int
+    """Numbers in V's convolutions that FOUL may leave still."""
+    square_flops: int
+    """Of these; a step that leaves them still spares so many."""
     features: int
     """Numbers that E and K put out for one image."""
     classes: int
@@ -77,11 +83,15 @@ class Network:
             z_k = net.K(extracted)
         with torch.no_grad(), FlopCounterMode(display=False) as scope:
             net.joint_logits(z_k, net.V(extracted))
+        state, by_module = net.state_dict(), scope.get_flop_counts()
+        square = square_convolutions(state)
         return cls(
             sum(tensor.numel() for tensor in net.part_state(DEPLOYED).values()),
             sum(tensor.numel() for tensor in net.part_state(("V", "head")).values()),
             frozen.get_total_flops(),
             scope.get_total_flops(),
+            sum(state[name].numel() for name in square),
+            sum(sum(by_module[_counted(name)].values()) for name in square),
             extracted.numel() + z_k.numel(),
             classes,
             image_size,
@@ -206,7 +216,10 @@ class Estimator:
         wide, narrow = (4, 4) if options.precision == "float32" else (2, 2)
         if options.precision == "int8":
             narrow = 1
-        scope = network.scope
+        still = options.still == "square"
+        scope = network.scope - (network.square if still else 0)
+        # A step is one pass forward and two backward; what stays still has no use for one of them.
+        step_flops = TRAINING * network.scope_flops - (network.square_flops if still else 0)
         down = len(asked) * wide * (network.deployed - scope)
         seen = sum(c.samples["train"] + c.samples["validation"] for c in asked)
         flops = seen * network.frozen_flops
@@ -223,7 +236,7 @@ class Estimator:
         later = narrow if options.stepwise else wide
         down += len(asked) * (wide + (rounds - 1) * later) * scope
         up = rounds * len(asked) * narrow * scope
-        flops += int(rounds * (TRAINING * steps + held) * network.scope_flops)
+        flops += int(rounds * (steps * step_flops + held * network.scope_flops))
         if not departed:
             each = options.tried(len(request.forget))
             tried = sum(min(each, _train(client)) for client in request.forget)
@@ -258,6 +271,11 @@ class Estimator:
         # Beside what clients keep: the new model and the state to resume from.
         disk = kept + 3 * 4 * self._network.deployed
         return Estimate(rounds, cost.bytes, cost.flops, cost.seconds, minutes, disk, within)
+
+
+def _counted(weight: str) -> str:
+    """The name under which torch counted the FLOPs of V's layer with this weight."""
+    return f"{Encoder.__name__}.{weight.removeprefix('V.').removesuffix('.weight')}"
 
 
 def _train(client: ClientInfo) -> int:

@@ -19,7 +19,7 @@ _NEUTRAL = (
     *(("again", 0), ("learned_share", 0.0), ("fairness", 0.0), ("indistinct", False)),
     *(("unfit_rate", None), ("unfit_momentum", 0.0), ("unfit_kappa", None)),
     *(("sure", 0.0), ("sure_epochs", None), ("level", 0.0), ("sure_level", 0.0)),
-    ("probe_together", 0),
+    *(("probe_together", 0), ("still", "nothing")),
 )
 """Options that came later: at these values they decide nothing."""
 _BULK = ("records", "identity", "model")

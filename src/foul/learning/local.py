@@ -34,6 +34,7 @@ class Phase:
 
     name: str
     parts: tuple[str, ...]
+    """Parts, or single tensors."""
     epochs: float
     rate: float
     loss: Callable[..., Terms]
@@ -145,10 +146,10 @@ class LocalTraining:
 
 
 def select_parameters(net: nn.Module, parts: tuple[str, ...]) -> dict[str, nn.Parameter]:
-    """Make just these parts trainable, so that no gradient is computed for the others."""
-    chosen = {}
+    """Make just these parts, or single tensors, trainable: no gradient is computed for others."""
+    chosen, wanted = {}, set(parts)
     for name, parameter in net.named_parameters():
-        trainable = part_of(name) in parts
+        trainable = not wanted.isdisjoint((name, part_of(name)))
         parameter.requires_grad_(trainable)
         if trainable:
             chosen[name] = parameter

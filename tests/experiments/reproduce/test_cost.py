@@ -1,22 +1,27 @@
 import pytest
+import torch
+from torch import Tensor
 
 from foul.experiments.reproduce.cost import changed, costs, per_round, printed_share, shares
 from foul.experiments.reproduce.methods import variants
 from foul.experiments.reproduce.paper import COSTS
 from foul.experiments.reproduce.rows import Row, rows_of
-from foul.models.summary import ModelSummary, PartSize
 
 from .made_up import REQUEST, done, texts, trial
 
-SIZES = ModelSummary(
-    (
-        PartSize("E", 1_000_000, 4_000_000, True),
-        PartSize("K", 2_000_000, 8_000_000, True),
-        PartSize("V", 1_500_000, 6_000_000, True),
-        PartSize("D", 9_000_000, 36_000_000, False),
-        PartSize("head", 500_000, 2_000_000, True),
-    )
-)
+
+def made_up(*shape: int) -> Tensor:
+    return torch.empty(shape, device="meta")
+
+
+SIZES = {
+    "E.conv1.weight": made_up(1_000_000),
+    "K.layer3.0.conv1.weight": made_up(2_000_000),
+    "V.layer2.0.conv2.weight": made_up(200, 200, 1, 5),
+    "V.layer3.0.conv1.weight": made_up(600, 500, 1, 1),
+    "V.layer3.0.conv2.weight": made_up(1000, 1000, 1, 1),
+    "head.weight": made_up(500_000),
+}
 TRIAL = trial(
     variants("cpu", ("Retrain", "FedRecovery", "FUSED", "FOUL (1)+(2)", "paper's (1)+(2)"))
 )
@@ -39,7 +44,7 @@ def test_what_a_method_may_change() -> None:
         "Retrain": 5_000_000,
         "FedRecovery": None,
         "FUSED": None,
-        "FOUL (1)+(2)": 2_000_000,
+        "FOUL (1)+(2)": 1_000_000,
         "paper's (1)+(2)": 1_500_000,
     }
 
@@ -47,7 +52,7 @@ def test_what_a_method_may_change() -> None:
 def test_costs_in_all_and_per_round() -> None:
     by_label = {line[0]: line[1:] for line in texts(costs(rows(), SIZES))}
     assert by_label["Retrain"] == ["5.00", "5.00", "10", "100", "10", "1000", "100"]
-    assert by_label["FOUL (1)+(2)"] == ["5.00", "2.00", "5", "10", "2", "100", "20"]
+    assert by_label["FOUL (1)+(2)"] == ["5.00", "1.00", "5", "10", "2", "100", "20"]
     assert by_label["FedRecovery"] == ["5.00", "-", "0", "0", "-", "0", "-"]
     assert costs(rows(), SIZES).lines[3].cells[4].beside == "10 %"
 

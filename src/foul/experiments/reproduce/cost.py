@@ -1,6 +1,8 @@
 """`table-cost`: parameters, traffic and FLOPs of every method."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
 
 from foul.data.counts import image_counts
 from foul.experiments.reproduce import notes
@@ -9,10 +11,12 @@ from foul.experiments.reproduce.paper import COSTS, PrintedCost
 from foul.experiments.reproduce.plan import Asked, Done, Experiment, Outcome, Shown, Trial
 from foul.experiments.reproduce.rows import Row, rows_of
 from foul.federation.build import initial_network
-from foul.models import ModelSummary, summarise
+from foul.models import DEPLOYED, part_of
 from foul.report.aggregate import share
 from foul.report.collect import RETRAIN
 from foul.report.tables import NONE, Cell, Column, Line, Table
+from foul.unlearning import Foul
+from foul.unlearning.foul.scope import in_scope
 from foul.unlearning.methods import make_method
 
 
@@ -25,14 +29,14 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
     """Costs in all and per round; beside the paper's, as shares of Retrain's per round."""
     tables = []
     for trial in {d.trial.label: d.trial for d in done}.values():
-        sizes = network_sizes(trial)
+        parameters = parameters_of(trial)
         for request in trial.forget:
             rows = [row for row in rows_of(trial, request, done) if row.variant.method != "none"]
             title = f"{trial.source.title}, forgetting {request}"
             tables.append(
                 Shown(
                     f"{title}: what unlearning costs, in parentheses in % of Retrain's.",
-                    costs(rows, sizes),
+                    costs(rows, parameters),
                 )
             )
             tables.append(
@@ -44,40 +48,45 @@ def tell(asked: Asked, done: Sequence[Done]) -> Outcome:
         [
             notes.COSTS,
             "The paper prints 11.3 M trainable parameters for every method, FOUL too, whose V "
-            "alone is trained; `changed` counts what a method may change (decision 24).",
-            "16.02 of 42.73 MB is 37.5 %: the size of V, sent in 32 bits. Ours sends V and the "
-            "head in 8 bits, the first time in 16, and counts what is sent once: the frozen "
+            "alone is trained; `changed` counts what a method may change (decision 24). Of V, ours "
+            "leaves the square convolutions of the last stage as they are.",
+            "16.02 of 42.73 MB is 37.5 %: the size of V, sent in 32 bits. Ours sends what it "
+            "changes in 8 bits, the first time in 16, and counts what is sent once: the frozen "
             "parts, the stand-in, the trial of radii.",
             "Shares per round hide how many rounds a method takes: the first table has the sums.",
         ],
     )
 
 
-def network_sizes(trial: Trial) -> ModelSummary:
-    """Sizes of the trial's network."""
+def parameters_of(trial: Trial) -> dict[str, Tensor]:
+    """The parameters of the trial's network that are deployed."""
     config = trial.config
     classes = image_counts(config.data).classes
-    return summarise(initial_network(config, classes, config.data.image_size))
+    net = initial_network(config, classes, config.data.image_size)
+    return {name: t for name, t in net.named_parameters() if part_of(name) in DEPLOYED}
 
 
-def changed(row: Row, sizes: ModelSummary) -> int | None:
+def changed(row: Row, parameters: Mapping[str, Tensor]) -> int | None:
     """Parameters that a method may change; None where adapters or noise change them."""
     method = make_method(row.variant.method, row.variant.options)
-    if method.name == "foul":
-        scope = set(method.options.scope)
-        return sum(part.parameters for part in sizes.parts if part.part in scope)
-    return None if method.name in ("fused", "fedrecovery") else sizes.parameters
+    if isinstance(method, Foul):
+        return count(in_scope(method.options, parameters))
+    return None if method.name in ("fused", "fedrecovery") else count(parameters)
 
 
-def costs(rows: Sequence[Row], sizes: ModelSummary) -> Table:
+def count(parameters: Mapping[str, Tensor]) -> int:
+    return sum(tensor.numel() for tensor in parameters.values())
+
+
+def costs(rows: Sequence[Row], parameters: Mapping[str, Tensor]) -> Table:
     """Millions of parameters, MB and GFLOP in all and per round, and the share of Retrain's."""
     heads = ("method", "M params", "M changed", "rounds", "MB", "MB a round", "GFLOP", "GF a round")
     lines = []
     for row in rows:
-        part, rounds = changed(row, sizes), row.mean("rounds")
+        part, rounds = changed(row, parameters), row.mean("rounds")
         cells = [
             Cell(row.label),
-            Cell(f"{sizes.parameters / 1e6:.2f}"),
+            Cell(f"{count(parameters) / 1e6:.2f}"),
             Cell(NONE if part is None else f"{part / 1e6:.2f}"),
             Cell(NONE if rounds is None else f"{rounds:.3g}"),
         ]

@@ -9,37 +9,13 @@ import numpy as np
 from foul.client.compress import decode, encode
 from foul.federation.federation import QuorumError, RoundLog
 from foul.federation.messages import ClientInfo, Numbers, Tensors, added, join_groups
-from foul.models import DEPLOYED, part_of
 from foul.unlearning.foul.messages import Message
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS
 from foul.unlearning.foul.replies import Replies
+from foul.unlearning.foul.scope import frozen_of
 from foul.unlearning.method import Case, MethodState
 from foul.unlearning.training import local_recipe
-
-UNUSED = "V.logvar."
-"""V's log variance serves reconstruction only: no answer depends on it."""
-
-
-def scope_of(options: FoulOptions, case: Case, tensors: Tensors) -> Tensors:
-    """What travels and changes, without running statistics: their mean needs no matching."""
-    return {
-        name: tensor
-        for name, tensor in tensors.items()
-        if part_of(name) in options.scope
-        and name not in case.buffers
-        and not name.startswith(UNUSED)
-    }
-
-
-def frozen_of(options: FoulOptions, case: Case) -> Tensors:
-    """What is deployed and does not change: V's running statistics are fixed too."""
-    scope = scope_of(options, case, case.learned)
-    return {
-        name: tensor
-        for name, tensor in case.learned.items()
-        if part_of(name) in DEPLOYED and name not in scope and not name.startswith(UNUSED)
-    }
 
 
 @dataclass
@@ -145,7 +121,6 @@ class Asking:
             "stepwise": options.stepwise,
             # How well training data is answered is asked of forget clients alone.
             "splits": ["train", "validation"] if forget else ["validation"],
-            "scope": list(options.scope),
             "loss": loss,
             "level": 0.0 if loss == "cross_entropy" else pace.level,
             "epochs": pace.epochs,

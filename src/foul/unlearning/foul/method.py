@@ -14,13 +14,14 @@ from foul.client.compress import decode, encode
 from foul.federation.ledger import Cost
 from foul.federation.messages import Tensors, added, join_groups, key_of, take_group
 from foul.matching import gram_flops, gram_matrix, match, weighted_sum
-from foul.unlearning.foul.asking import Asking, Holding, frozen_of, scope_of
+from foul.unlearning.foul.asking import Asking, Holding
 from foul.unlearning.foul.evidence import Evidence
 from foul.unlearning.foul.fit import retain_loss
 from foul.unlearning.foul.messages import message, message_from
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS, choose_radius, is_flat
 from foul.unlearning.foul.replies import Replies
+from foul.unlearning.foul.scope import frozen_of, scope_of
 from foul.unlearning.foul.standin import StandIn
 from foul.unlearning.foul.steering import Steering, unseen_domains
 from foul.unlearning.method import Case, Method, MethodState

@@ -45,6 +45,10 @@ class FoulOptions(Section):
     """How many standard errors of an accuracy are taken for chance."""
     scope: tuple[Literal["V", "head"], ...] = Field(default=("V", "head"), min_length=1)
     """The parts that travel and change."""
+    still: Literal["nothing", "square"] = "nothing"
+    """What of V does not, all the same: nothing (the paper), or the convolutions of its last stage
+    that have as many inputs as outputs. They are half of its weights or more, and forgetting does
+    without."""
     matching: bool = True
     """Stage (1)+(2); off: stage (1), FedAvg of the scope over retain clients."""
     forget: Literal["bounded", "negated"] = "bounded"
@@ -269,6 +273,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         learned_share=0.0,
         fairness=0.0,
         scope=("V",),
+        still="nothing",
         forget="negated",
         forget_from="round",
         anchor="all",
