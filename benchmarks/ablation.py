@@ -1,5 +1,7 @@
 """What each choice of FOUL contributes: one change at a time, on one learned model.
 
+The second row leaves nothing of V still, and each row below it changes one thing more.
+
     foul run digits --out runs/ablation --methods none,retrain --forget domain:plain ...
     python benchmarks/ablation.py runs/ablation --results benchmarks/results/ablation-digits.json
 
@@ -22,27 +24,33 @@ from foul.runs.folder import RunFolder
 from foul.runs.results import read_results
 from foul.unlearning.stage import unlearn
 
+ALL_OF_V = "still=nothing"
+CHANGES: dict[str, list[str]] = {
+    "target known (Retrain's FA)": ["target=RETRAIN"],
+    "forget clients start with the round": ["forget_from=round"],
+    "always the full radius": ["control=false", "delta=1"],
+    "no ramp": ["ramp=0"],
+    "scope V alone": ["scope=['V']"],
+    "scope head alone": ["scope=['head']"],
+    "negated deltas": ["forget=negated"],
+    "deltas as they are": ["normalise=none"],
+    "radius of the anchor": ["radius_of=anchor"],
+    "joint simplex": ["simplex=joint"],
+    "weights down in 16 bits": ["downwards=scope"],
+    "16 bits both ways": ["precision=bfloat16"],
+    "32 bits both ways": ["precision=float32"],
+    "no further rounds": ["extra=0"],
+    "clients count by samples": ["fairness=0"],
+    "estimate alone": ["indistinct=false"],
+    "usual steps, however sure": ["sure=0"],
+    "forget clients level": ["level=1"],
+    "stage (1)": ["matching=false"],
+}
+"""Of FOUL with all of V in its scope, one each."""
 VARIANTS: dict[str, tuple[str, list[str]]] = {
     "foul": ("foul", []),
-    "target known (Retrain's FA)": ("foul", ["target=RETRAIN"]),
-    "forget clients start with the round": ("foul", ["forget_from=round"]),
-    "always the full radius": ("foul", ["control=false", "delta=1"]),
-    "no ramp": ("foul", ["ramp=0"]),
-    "scope V alone": ("foul", ["scope=['V']"]),
-    "scope head alone": ("foul", ["scope=['head']"]),
-    "negated deltas": ("foul", ["forget=negated"]),
-    "deltas as they are": ("foul", ["normalise=none"]),
-    "radius of the anchor": ("foul", ["radius_of=anchor"]),
-    "joint simplex": ("foul", ["simplex=joint"]),
-    "weights down in 16 bits": ("foul", ["downwards=scope"]),
-    "16 bits both ways": ("foul", ["precision=bfloat16"]),
-    "32 bits both ways": ("foul", ["precision=float32"]),
-    "no further rounds": ("foul", ["extra=0"]),
-    "clients count by samples": ("foul", ["fairness=0"]),
-    "estimate alone": ("foul", ["indistinct=false"]),
-    "usual steps, however sure": ("foul", ["sure=0"]),
-    "forget clients level": ("foul", ["level=1"]),
-    "stage (1)": ("foul", ["matching=false"]),
+    "all of V": ("foul", [ALL_OF_V]),
+    **{name: ("foul", [ALL_OF_V, *texts]) for name, texts in CHANGES.items()},
     "foul-paper": ("foul-paper", []),
     "foul-printed": ("foul-printed", []),
 }

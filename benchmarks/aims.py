@@ -20,6 +20,7 @@ from foul.experiments.store import key_of_request
 RESULTS = Path(__file__).parent / "results"
 SETS: dict[str, tuple[str, dict[str, Any]]] = {
     "digits": ("digits", {}),
+    "digits until patience": ("digits", {"learning.rounds": 40}),
     "digits28": ("digits28", {"learning.rounds": 20}),
     "digits28 until patience": ("digits28", {}),
     "pacs": ("pacs", {}),

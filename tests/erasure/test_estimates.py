@@ -4,12 +4,14 @@ from pathlib import Path
 import pytest
 
 from foul.config.schema import ModelConfig
-from foul.erasure.estimates import Network
+from foul.erasure.estimates import Estimator, Network
 from foul.erasure.plan import Planner, forget_request
 from foul.erasure.store import Store
 from foul.federation.ledger import Ledger
+from foul.federation.messages import ClientInfo
 from foul.runs.checkpoint import load_tensors
-from foul.unlearning.methods import METHODS
+from foul.unlearning.methods import METHODS, make_method
+from foul.unlearning.request import ForgetRequest
 from foul.unlearning.stage import unlearn
 
 OPTIONS: dict[str, Sequence[str]] = {
@@ -84,4 +86,26 @@ def test_what_stays_still_is_expected_to_spare_traffic_and_work() -> None:
     # 72 inputs and outputs, 3x3, on maps of 4x4; two FLOPs each.
     assert network.square == 72 * 72 * 9
     assert network.square_flops == 2 * network.square * 16
+    clients = [
+        ClientInfo(f"north-{n}", "north", {"train": 64, "validation": 0, "test": 0})
+        for n in range(3)
+    ]
+    basis = {
+        "clients": {client.id: {"seconds": 1.0, "flops_client": 1e9} for client in clients},
+        "clients_per_round": 3,
+        "wall_seconds": 1.0,
+    }
+    estimator = Estimator(basis, network, ForgetRequest.parse("client:north-1", clients), 2)
+    options = ["rounds=2", "learned_share=0", "epochs=1", "min_steps=1", "precision=float32"]
+    still, all_moves = (
+        estimator.estimate(make_method("foul", [*options, f"still={value}"]))
+        for value in ("square", "nothing")
+    )
+    # Sent once with the frozen parts instead of down and up in two rounds; and twice to one client
+    # that tries radii, from a centre.
+    assert all_moves.bytes - still.bytes == 4 * network.square * (3 * (2 * 2 - 1) + 2 * 2)
+    assert all_moves.flops - still.flops == 2 * 3 * 64 * network.square_flops
+
+
+def test_a_v_of_one_stage_has_nothing_to_keep_still() -> None:
     assert Network.of(ModelConfig(backbone="tiny"), classes=3, image_size=16).square == 0

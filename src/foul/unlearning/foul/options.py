@@ -45,7 +45,7 @@ class FoulOptions(Section):
     """How many standard errors of an accuracy are taken for chance."""
     scope: tuple[Literal["V", "head"], ...] = Field(default=("V", "head"), min_length=1)
     """The parts that travel and change."""
-    still: Literal["nothing", "square"] = "nothing"
+    still: Literal["nothing", "square"] = "square"
     """What of V does not, all the same: nothing (the paper), or the convolutions of its last stage
     that have as many inputs as outputs. They are half of its weights or more, and forgetting does
     without."""
