@@ -45,6 +45,8 @@ def square_convolutions(tensors: Mapping[str, Tensor]) -> Collection[str]:
     more, and what lies in front of them and behind can do their part. None if V has one stage."""
     stages = {name: int(found[1]) for name in tensors if (found := _STAGE.match(name))}
     last = max(stages.values(), default=0)
+    # And torch 2.13's channels-last GroupNorm crashes if its weights need a gradient and nothing in
+    # front of it does.
     if min(stages.values(), default=0) == last:
         return ()
     return {
