@@ -84,8 +84,8 @@ def learning_stage(run: Path) -> tuple[int, int]:
 def test_what_stays_still_is_expected_to_spare_traffic_and_work() -> None:
     network = Network.of(ModelConfig(backbone="small"), classes=10, image_size=28)
     # 72 inputs and outputs, 3x3, on maps of 4x4; two FLOPs each.
-    assert network.square == 72 * 72 * 9
-    assert network.square_flops == 2 * network.square * 16
+    square = 72 * 72 * 9
+    assert network.square_flops == 2 * square * 16
     clients = [
         ClientInfo(f"north-{n}", "north", {"train": 64, "validation": 0, "test": 0})
         for n in range(3)
@@ -103,9 +103,11 @@ def test_what_stays_still_is_expected_to_spare_traffic_and_work() -> None:
     )
     # Sent once with the frozen parts instead of down and up in two rounds; and twice to one client
     # that tries radii, from a centre.
-    assert all_moves.bytes - still.bytes == 4 * network.square * (3 * (2 * 2 - 1) + 2 * 2)
+    assert all_moves.bytes - still.bytes == 4 * square * (3 * (2 * 2 - 1) + 2 * 2)
     assert all_moves.flops - still.flops == 2 * 3 * 64 * network.square_flops
+    head = estimator.estimate(make_method("foul", [*options, "scope=['head']"]))
+    assert head.bytes < still.bytes
 
 
 def test_a_v_of_one_stage_has_nothing_to_keep_still() -> None:
-    assert Network.of(ModelConfig(backbone="tiny"), classes=3, image_size=16).square == 0
+    assert Network.of(ModelConfig(backbone="tiny"), classes=3, image_size=16).square_flops == 0

@@ -5,12 +5,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from foul.config.schema import ModelConfig
 from foul.federation.ledger import Cost
 from foul.federation.messages import ClientInfo
-from foul.models import DEPLOYED, build_network
+from foul.models import DEPLOYED, build_network, part_of
 from foul.models.disentangled import Encoder
 from foul.unlearning.controls import Continue, Retrain
 from foul.unlearning.fats import Fats
@@ -19,7 +20,7 @@ from foul.unlearning.ffmu import Ffmu, FfmuAdapted
 from foul.unlearning.foul import Foul
 from foul.unlearning.foul.fit import retain_loss
 from foul.unlearning.foul.radius import POINTS
-from foul.unlearning.foul.scope import square_convolutions
+from foul.unlearning.foul.scope import in_scope, square_convolutions
 from foul.unlearning.foul.standin import stand_in_model
 from foul.unlearning.method import Method
 from foul.unlearning.not_ import NoT
@@ -54,16 +55,14 @@ class Network:
 
     deployed: int
     """Numbers in the deployed parts."""
-    scope: int
-    """Numbers in V and the head."""
+    parameters: Mapping[str, Tensor]
+    """Of the deployed parts; shapes without values."""
     frozen_flops: int
     """Of E and K, for one image."""
     scope_flops: int
     """Of V and the head."""
-    square: int
-    """Numbers in V's convolutions that FOUL may leave still."""
     square_flops: int
-    """Of these; a step that leaves them still spares so many."""
+    """Of V's convolutions that FOUL may leave still; a step that does spares so many."""
     features: int
     """Numbers that E and K put out for one image."""
     classes: int
@@ -83,15 +82,16 @@ class Network:
             z_k = net.K(extracted)
         with torch.no_grad(), FlopCounterMode(display=False) as scope:
             net.joint_logits(z_k, net.V(extracted))
-        state, by_module = net.state_dict(), scope.get_flop_counts()
-        square = square_convolutions(state)
+        by_module = scope.get_flop_counts()
+        parameters = {n: p.detach().to("meta") for n, p in net.named_parameters()}
         return cls(
             sum(tensor.numel() for tensor in net.part_state(DEPLOYED).values()),
-            sum(tensor.numel() for tensor in net.part_state(("V", "head")).values()),
+            {name: p for name, p in parameters.items() if part_of(name) in DEPLOYED},
             frozen.get_total_flops(),
             scope.get_total_flops(),
-            sum(state[name].numel() for name in square),
-            sum(sum(by_module[_counted(name)].values()) for name in square),
+            sum(
+                sum(by_module[_counted(name)].values()) for name in square_convolutions(parameters)
+            ),
             extracted.numel() + z_k.numel(),
             classes,
             image_size,
@@ -216,10 +216,10 @@ class Estimator:
         wide, narrow = (4, 4) if options.precision == "float32" else (2, 2)
         if options.precision == "int8":
             narrow = 1
-        still = options.still == "square"
-        scope = network.scope - (network.square if still else 0)
+        scope = sum(tensor.numel() for tensor in in_scope(options, network.parameters).values())
         # A step is one pass forward and two backward; what stays still has no use for one of them.
-        step_flops = TRAINING * network.scope_flops - (network.square_flops if still else 0)
+        spared = network.square_flops if options.still == "square" else 0
+        step_flops = TRAINING * network.scope_flops - spared
         down = len(asked) * wide * (network.deployed - scope)
         seen = sum(c.samples["train"] + c.samples["validation"] for c in asked)
         flops = seen * network.frozen_flops
