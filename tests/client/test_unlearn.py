@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,7 +7,7 @@ import pytest
 import torch
 from factories import MakeNet, same_bits
 from frozen_workers import frozen_worker, settings, unlearning
-from torch import nn
+from torch import Tensor, nn
 
 from foul.client.compress import decode, encode
 from foul.client.features import FeatureStore
@@ -19,14 +20,19 @@ from foul.learning.losses import (
     classification_loss,
     levelling_loss,
     margins,
+    weakest_loss,
 )
 from foul.models import DisentangledNet
 from foul.seeds import torch_generator
 
-LOSSES = {"cross_entropy": classification_loss, "bounded": bounded_unlearning_loss}
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cross_entropy": classification_loss,
+    "bounded": bounded_unlearning_loss,
+    "weakest": lambda logits, labels: weakest_loss(logits, labels, 0.25, 2.0),
+}
 
 
-@pytest.mark.parametrize("loss", ["cross_entropy", "bounded"])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("parts", [("V", "head"), ("V",), ("head",)])
 def test_the_delta_is_that_of_training_on_top_of_the_frozen_network(
     net: DisentangledNet,
@@ -38,7 +44,8 @@ def test_the_delta_is_that_of_training_on_top_of_the_frozen_network(
 ) -> None:
     client = tiny_clients[0]
     worker, scope = frozen_worker(net, client, tmp_path, *parts, make_net=make_net)
-    reply = worker.perform(unlearning(client.id, 4, scope, settings(loss=loss)))
+    asked = settings(loss=loss, aim=0.25, depth=2.0)
+    reply = worker.perform(unlearning(client.id, 4, scope, asked))
     assert reply.error == ""
     assert reply.tensors.keys() == scope.keys()
 

@@ -1,5 +1,8 @@
 """The task `unlearn`: train the scope on top of the frozen parts, answer with its delta."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -22,6 +25,7 @@ from foul.learning.losses import (
     fooling_loss,
     levelling_loss,
     margins,
+    weakest_loss,
 )
 
 LOSSES = {
@@ -45,7 +49,7 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
     scores = {split: score_answers(given) for split, given in answers.items()}
     level = settings["level"] if answers.get("validation") else 0.0
     held_out = torch.cat([margins(*given) for given in answers["validation"]]) if level else None
-    loss = LOSSES[settings["loss"]]
+    loss = _loss(settings)
     config = LearningConfig.model_validate(settings["learning"])
 
     def terms(extracted: Tensor, z_k: Tensor, labels: Tensor) -> Terms:
@@ -77,6 +81,14 @@ def unlearn(context: TaskContext) -> tuple[Tensors, Numbers]:
     if settings["precision"] == "int8":
         return _with_feedback(context, deltas), numbers
     return encode(deltas, settings["precision"]), numbers
+
+
+def _loss(settings: Mapping[str, Any]) -> Callable[[Tensor, Tensor], Tensor]:
+    """What to descend: a loss by its name, with what it must know."""
+    if settings["loss"] != "weakest":
+        return LOSSES[settings["loss"]]
+    aim, depth = settings["aim"], settings["depth"]
+    return lambda logits, labels: weakest_loss(logits, labels, aim, depth)
 
 
 def _with_feedback(context: TaskContext, deltas: Tensors) -> Tensors:

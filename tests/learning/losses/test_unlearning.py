@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from foul.learning.losses import bounded_unlearning_loss, levelling_loss, margins
+from foul.learning.losses import (
+    bounded_unlearning_loss,
+    levelling_loss,
+    margins,
+    weakest_loss,
+)
 
 logits = st.lists(st.lists(st.floats(-50, 50), min_size=3, max_size=3), min_size=1, max_size=5).map(
     lambda rows: torch.tensor(rows, dtype=torch.float64)
@@ -52,6 +57,28 @@ def test_a_margin_is_the_logit_of_the_labels_probability(values: torch.Tensor, l
         others = [value for place, value in enumerate(row) if place != label]
         # log p - log (1 - p); the normalisation of both is the same.
         assert margin == pytest.approx(row[label] - math.log(sum(map(math.exp, others))))
+
+
+@given(logits, st.floats(0, 1), st.floats(0, 5))
+def test_the_weakest_answers_are_led_to_be_wrong(
+    values: torch.Tensor, aim: float, depth: float
+) -> None:
+    labels = torch.zeros(len(values), dtype=torch.long)
+    own = sorted(margins(values, labels).tolist())
+    weakest = own[: round((1 - aim) * len(own))]
+    expected = sum(max(0.0, margin + depth) for margin in weakest) / len(own)
+    assert float(weakest_loss(values, labels, aim, depth)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_so_many_answers_as_the_aim_leaves_are_not_touched_and_the_others_come_to_rest() -> None:
+    # Two labels: a margin is the difference of the logits.
+    values = torch.tensor([[9.0, 0.0], [-2.0, 0.0], [0.5, 0.0], [3.0, 0.0]], requires_grad=True)
+    labels = torch.zeros(4, dtype=torch.long)
+    for aim, pushed in ((1.0, []), (0.75, []), (0.5, [2]), (0.25, [2, 3]), (0.0, [0, 2, 3])):
+        loss = weakest_loss(values, labels, aim, depth=1.0)
+        (gradient,) = torch.autograd.grad(loss, values)
+        # Of four answers one is wrong already; the slope is the same for the sure and the unsure.
+        assert gradient[:, 0].tolist() == [0.25 if place in pushed else 0.0 for place in range(4)]
 
 
 @given(logits, st.lists(st.floats(-60, 60), min_size=1, max_size=7))

@@ -500,6 +500,43 @@ def test_where_the_data_is_not_fitted_the_radius_is_smaller(case_for: MakeCase) 
     assert 0 < largest[0.0] <= 0.25 < largest[100.0]
 
 
+@pytest.mark.parametrize(
+    ("values", "loss"),
+    [
+        ({"sure": 100.0}, "weakest"),
+        ({"sure": 0.0}, "bounded"),
+        ({"sure": 100.0, "sure_forget": "bounded"}, "bounded"),
+        ({"sure": 0.0, "forget": "weakest"}, "weakest"),
+        ({"sure": 100.0, "forget": "negated"}, "cross_entropy"),
+    ],
+)
+def test_where_the_model_is_sure_forget_clients_bring_down_their_weakest_answers(
+    case_for: MakeCase, values: dict[str, object], loss: str
+) -> None:
+    case = case_for()
+    rounds(case, foul(rounds=1, **values))
+    pairs = engine_of(case).of_task("unlearn")
+    assert {r.settings["loss"] for r, _ in of_role(case, pairs, True)} == {loss}
+    assert {r.settings["loss"] for r, _ in of_role(case, pairs, False)} == {"cross_entropy"}
+
+
+def test_as_many_answers_are_brought_down_as_the_last_target_says(case_for: MakeCase) -> None:
+    case = case_for()
+    chosen = foul(rounds=3, forget="weakest", depth=0.5, control=True, indistinct=False)
+    _, records = rounds(case, chosen)
+    told = {
+        request.round: (request.settings["aim"], request.settings["depth"])
+        for request, _ in of_role(case, engine_of(case).of_task("unlearn"), True)
+    }
+    # In the first round nothing is known of where to go: all of them.
+    targets = [0.0, *(record["target"] for record in records)]
+    assert told == {number: (targets[number - 1], 0.5) for number in (1, 2, 3)}
+    known = case_for()
+    rounds(known, foul(rounds=1, forget="weakest", target=0.75, control=True))
+    pairs = of_role(known, engine_of(known).of_task("unlearn"), True)
+    assert {request.settings["aim"] for request, _ in pairs} == {0.75}
+
+
 @pytest.mark.parametrize(("flat", "later"), [(0.0, "bounded"), (1.0, "unlikelihood")])
 def test_where_the_bounded_loss_is_flat_forget_clients_descend_a_steeper_one(
     case_for: MakeCase, flat: float, later: str

@@ -56,11 +56,12 @@ def test_the_paper_steers_nothing() -> None:
 
 
 def test_stored_updates_count_with_a_minus_whatever_forget_says() -> None:
-    for forget in ("bounded", "negated"):
+    for forget in ("weakest", "bounded", "negated"):
         options = FoulOptions.model_validate({"forget": forget, "departed": True})
         assert options.matching_options(1.0).forget == "negated"
         assert options.matching_options(1.0).sign == -1
-    assert FoulOptions().matching_options(1.0).sign == 1
+    for forget, sign in (("weakest", 1), ("bounded", 1), ("negated", -1)):
+        assert FoulOptions.model_validate({"forget": forget}).matching_options(1.0).sign == sign
 
 
 def test_what_is_needed_depends_on_who_is_there() -> None:
@@ -98,17 +99,21 @@ def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure()
     unfit = {"unfit_epochs": 2, "unfit_rate": 0.1, "unfit_momentum": 0.4, "unfit_kappa": 0.3}
     values = {"epochs": 1, "rate": 0.2, "sure_epochs": 3, "level": 0.25, "sure_level": 0.5}
     options = FoulOptions.model_validate(values | unfit)
-    assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 1.0, 0.25)
-    assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3, 0.25)
-    assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 1.0, 0.5)
+    assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 1.0, "bounded", 0.25)
+    assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3, "bounded", 0.25)
+    assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 1.0, "weakest", 0.5)
     # Nothing said of it, it is the same; and a smaller radius is a wish.
     assert FoulOptions(rate=0.2, unfit_rate=None).pace("unfit").rate == 0.2
-    same = FoulOptions(epochs=1, sure_epochs=None, sure_level=0)
+    same = FoulOptions(epochs=1, sure_epochs=None, sure_forget="bounded", sure_level=0)
     assert same.pace("sure") == same.pace("fitted")
     # Who wants more epochs, or a larger weight, has them.
     assert FoulOptions(epochs=5, sure_epochs=2).pace("sure").epochs == 5
     assert FoulOptions(level=3, sure_level=2).pace("sure").level == 3
     assert FoulOptions(level=3, forget="negated").pace("sure").level == 0
+    # The paper's form stays the paper's, and who wants the weakest answers has them everywhere.
+    assert FoulOptions(forget="negated").pace("sure").forget == "negated"
+    fits: tuple[Fit, ...] = ("unfit", "fitted", "sure")
+    assert {FoulOptions(forget="weakest").pace(fit).forget for fit in fits} == {"weakest"}
     assert FoulOptions(unfit_kappa=None).pace("unfit").kappa == 1.0
     assert FoulOptions(kappa=0.1).pace("unfit").kappa == 0.1
 

@@ -4,7 +4,12 @@ from foul.learning.losses.causal import prototype_loss
 from foul.learning.losses.classification import classification_loss, fooling_loss
 from foul.learning.losses.noncausal import variance_loss
 from foul.learning.losses.reconstruction import kl_to_standard_normal, reconstruction_loss
-from foul.learning.losses.unlearning import bounded_unlearning_loss, levelling_loss, margins
+from foul.learning.losses.unlearning import (
+    bounded_unlearning_loss,
+    levelling_loss,
+    margins,
+    weakest_loss,
+)
 
 __all__ = [
     "bounded_unlearning_loss",
@@ -16,4 +21,5 @@ __all__ = [
     "prototype_loss",
     "reconstruction_loss",
     "variance_loss",
+    "weakest_loss",
 ]

@@ -23,6 +23,19 @@ def margins(logits: Tensor, labels: Tensor) -> Tensor:
     return logits.gather(1, labels.unsqueeze(1)).squeeze(1) - log_others(logits, labels)
 
 
+def weakest_loss(logits: Tensor, labels: Tensor, aim: float, depth: float) -> Tensor:
+    r"""How far the weakest answers of a batch are from being wrong:
+    :math:`\frac{1}{B} \sum_{i \le (1 - a) B} \max(0, m_{(i)} + \delta)` for the batch's margins in
+    increasing order, the accuracy `aim` a and the `depth` :math:`\delta`.
+
+    To lower accuracy to a, only a share 1 - a of the answers must become wrong, and those that are
+    nearest to it take the least change. It is 0, and forgetting comes to rest, where so many have a
+    margin of :math:`-\delta`; until then its slope is 1, however sure an answer is.
+    """
+    weakest = margins(logits, labels).sort().values[: round((1 - aim) * len(labels))]
+    return functional.relu(weakest + depth).sum() / len(labels)
+
+
 def levelling_loss(logits: Tensor, labels: Tensor, held_out: Tensor) -> Tensor:
     r"""How much surer a batch is answered than held-out samples:
     :math:`\frac{1}{B} \sum_i \max(0, m_{(i)} - Q(\frac{i - 1/2}{B}))` for the batch's margins in

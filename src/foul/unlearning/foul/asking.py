@@ -123,6 +123,9 @@ class Asking:
             "splits": ["train", "validation"] if forget else ["validation"],
             "loss": loss,
             "level": 0.0 if loss == "cross_entropy" else pace.level,
+            # As long as nothing is known of where to go, every answer counts.
+            "aim": numbers.get("target", options.target or 0.0),
+            "depth": options.depth,
             "epochs": pace.epochs,
             "rate_epochs": pace.rate_epochs,
             "min_steps": options.min_steps,

@@ -148,9 +148,12 @@ class Foul(Method[FoulOptions]):
 
     def _forget_loss(self, state: MethodState) -> str:
         """What forget clients descend."""
-        if self.options.forget == "negated":
+        forget = self.options.pace(state.numbers["fit"]).forget
+        if forget == "negated":
             return "cross_entropy"
-        return "unlikelihood" if state.numbers.get("flat") else "bounded"
+        if forget == "bounded" and state.numbers.get("flat"):
+            return "unlikelihood"
+        return forget
 
     def _update(
         self, case: Case, state: MethodState, replies: Replies, asking: Asking

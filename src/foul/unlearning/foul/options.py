@@ -15,10 +15,15 @@ Fit = Literal["unfit", "fitted", "sure"]
 model is sure of every label."""
 
 
+Forget = Literal["weakest", "bounded", "negated"]
+"""What forget clients descend: how far their weakest answers are from being wrong, as many as must
+be; a bounded loss of all answers; or cross-entropy, and then their delta counts with a minus."""
+
+
 @dataclass(frozen=True)
 class Pace:
     """How clients and server work: local epochs and learning rate, the server's momentum, the
-    largest radius and what forget clients descend beside their loss."""
+    largest radius and what forget clients descend."""
 
     epochs: float
     rate: float
@@ -26,6 +31,7 @@ class Pace:
     """The rate is meant for so many epochs: in more of them, steps are shorter."""
     momentum: float
     kappa: float
+    forget: Forget
     level: float
     """Weight of the levelling loss of forget clients."""
 
@@ -51,9 +57,12 @@ class FoulOptions(Section):
     without."""
     matching: bool = True
     """Stage (1)+(2); off: stage (1), FedAvg of the scope over retain clients."""
-    forget: Literal["bounded", "negated"] = "bounded"
-    """What forget clients send: the delta of a bounded unlearning loss, or of cross-entropy (the
-    paper), which then counts with a minus."""
+    forget: Forget = "bounded"
+    """What forget clients send: the delta of a bounded unlearning loss, that of bringing down as
+    many of the weakest answers as the target says must be wrong (`weakest`), or of cross-entropy
+    (the paper), which then counts with a minus. `sure_forget` where that counts."""
+    depth: float = Field(default=1.0, ge=0)
+    """How far down `weakest` brings them: to a margin log(p_y / (1 - p_y)) of minus this."""
     flat: float = Field(default=0.01, ge=0)
     """A round in which no radius lowers forget accuracy by this much, and it is above the aim, has
     shown that the bounded loss is flat: the model is sure of every label. From the next round on,
@@ -117,6 +126,10 @@ class FoulOptions(Section):
     sure_epochs: float | None = Field(default=1.4, gt=0)
     """Local epochs then, if `epochs` are fewer, in steps so much shorter that the way (rate times
     steps) stays as long. The paper's form has none of its own."""
+    sure_forget: Literal["weakest", "bounded"] = "weakest"
+    """What forget clients descend then, if `forget` is bounded: that loss has no slope where the
+    model is sure, and to lower all answers takes more from those who stay than to make the weakest
+    ones wrong."""
     sure_level: float = Field(default=1.0, ge=0)
     """The weight `level` then, if that is smaller: who is sure of every label is surer of those it
     was trained on."""
@@ -197,8 +210,9 @@ class FoulOptions(Section):
         """How all work, by how well the learned model has fitted the data."""
         if fit != "unfit":
             more = (self.sure_epochs or 0.0) if fit == "sure" else 0.0
+            forget = self.sure_forget if fit == "sure" and self.forget == "bounded" else self.forget
             epochs, level = max(self.epochs, more), self._level(fit)
-            return Pace(epochs, self.rate, self.epochs, 0.0, self.kappa, level)
+            return Pace(epochs, self.rate, self.epochs, 0.0, self.kappa, forget, level)
         limit = math.inf if self.unfit_kappa is None else self.unfit_kappa
         return Pace(
             self.unfit_epochs,
@@ -206,6 +220,7 @@ class FoulOptions(Section):
             self.unfit_epochs,
             self.unfit_momentum,
             min(self.kappa, limit),
+            self.forget,
             self._level(fit),
         )
 
@@ -256,7 +271,7 @@ class FoulOptions(Section):
             radius=self.radius,
             radius_of=self.radius_of,
             beta=self.beta,
-            forget="negated" if self.departed else self.forget,
+            forget="negated" if self.departed or self.forget == "negated" else "bounded",
             anchor=self.anchor,
             normalise=self.normalise,
             rescale=self.rescale,
@@ -288,6 +303,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         unfit_kappa=None,
         sure=0.0,
         sure_epochs=None,
+        sure_forget="bounded",
         sure_level=0.0,
         min_steps=1,
         rate=0.02,
