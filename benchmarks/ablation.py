@@ -44,6 +44,7 @@ CHANGES: dict[str, list[str]] = {
     "estimate alone": ["indistinct=false"],
     "usual steps, however sure": ["sure=0"],
     "forget clients level": ["level=1"],
+    "the weakest answers": ["forget=weakest"],
     "stage (1)": ["matching=false"],
 }
 """Of FOUL with all of V in its scope, one each."""

@@ -24,6 +24,7 @@ SETS: dict[str, tuple[str, dict[str, Any]]] = {
     "digits28": ("digits28", {"learning.rounds": 20}),
     "digits28 until patience": ("digits28", {}),
     "pacs": ("pacs", {}),
+    "pacs until patience": ("pacs", {"learning.rounds": 60}),
 }
 """Which data was learned, and with which settings."""
 NEAR = 0.01

@@ -65,13 +65,14 @@ class FoulOptions(Section):
     """How far down `weakest` brings them: to a margin log(p_y / (1 - p_y)) of minus this."""
     flat: float = Field(default=0.01, ge=0)
     """A round in which no radius lowers forget accuracy by this much, and it is above the aim, has
-    shown that the bounded loss is flat: the model is sure of every label. From the next round on,
-    forget clients descend -log(1 - p_y), whose slope does not vanish, the radius is a share of the
-    larger mean norm, and of radii with the same effect the largest is taken. 0: never."""
+    shown that the loss is flat: the model is sure of every label. From the next round on, forget
+    clients that descend the bounded loss take -log(1 - p_y) instead, whose slope does not vanish,
+    the radius is a share of the larger mean norm, and of radii with the same effect the largest is
+    taken. 0: never."""
     steep_rate: float = Field(default=0.25, gt=0)
     """Their local learning rate then, as a share of the rate."""
     level: float = Field(default=0.0, ge=0)
-    """Weight of a second loss of forget clients, where `forget` is bounded: by how much they are
+    """Weight of a second loss of forget clients, unless `forget` is negated: by how much they are
     surer of their training samples than of their own held-out ones, quantile by quantile. It is
     such differences that attacks see, and accuracy does not show them. `sure_level` where that
     counts."""
