@@ -32,7 +32,9 @@ def weakest_loss(logits: Tensor, labels: Tensor, aim: float, depth: float) -> Te
     nearest to it take the least change. It is 0, and forgetting comes to rest, where so many have a
     margin of :math:`-\delta`; until then its slope is 1, however sure an answer is.
     """
-    weakest = margins(logits, labels).sort().values[: round((1 - aim) * len(labels))]
+    # One at least: of small batches the share would be none, and nothing ever forgotten.
+    count = max(round((1 - aim) * len(labels)), int(aim < 1))
+    weakest = margins(logits, labels).sort().values[:count]
     return functional.relu(weakest + depth).sum() / len(labels)
 
 
