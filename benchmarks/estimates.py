@@ -20,6 +20,7 @@ from statistics import mean, median
 from typing import Any
 
 from foul.cli.output import print_table
+from foul.errors import UserError
 from foul.runs.folder import RunFolder
 from foul.runs.results import read_results
 from foul.unlearning.foul.options import FoulOptions
@@ -99,7 +100,15 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
-    found = [case for path in arguments.runs for case in cases(path)]
+    try:
+        found = [case for path in arguments.runs for case in cases(path)]
+    except UserError as error:
+        parser.error(str(error))
+    if not found:
+        parser.error(
+            "no run has forgotten a whole domain by foul and by retrain; make one with "
+            "`foul run ... --methods foul,retrain --forget domain:NAME`"
+        )
     lines = {name: [case.error(line) for case in found] for name, line in LINES.items()}
     if arguments.json:
         rows: list[dict[str, Any]] = [

@@ -16,6 +16,7 @@ from foul.federation.federation import Federation
 from foul.federation.inprocess import InProcessEngine
 from foul.federation.messages import Reply, Request, Tensors
 from foul.unlearning import Case, ForgetRequest
+from foul.unlearning.method import LearnedScores
 
 Meddle = Callable[[Request, Reply], Reply]
 MakeCase = Callable[..., Case]
@@ -76,7 +77,7 @@ def make_case(
         net.classes,
         net.image_size,
         deltas or {},
-        losses={client.id: 1.0 for client in clients},
+        scores=LearnedScores({client.id: 1.0 for client in clients}),
     )
 
 

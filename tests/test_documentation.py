@@ -18,7 +18,7 @@ from typer.main import get_command
 from foul.cli.app import program
 from foul.config import load_config
 from foul.evaluation.gaps import distance
-from foul.experiments.store import key_of_request
+from foul.experiments.store import key_of_request, result_key
 from foul.unlearning.methods import make_method
 
 ROOT = Path(__file__).parents[1]
@@ -160,7 +160,6 @@ def test_every_domain_and_seed_is_what_is_stored_for_todays_defaults() -> None:
         ("Learned until patience stops it", "digits28", {}),
         ("single clients of the model of 36 rounds", "digits28", {}),
         ("**PACS64**", "pacs", {}),
-        ("one per domain (`foul run pacs", "pacs", {}),
         ("**PACS** until patience", "pacs", {"learning.rounds": 60}),
     ],
 )
@@ -210,16 +209,23 @@ def test_the_search_for_defaults_is_what_is_stored_and_bold_are_todays() -> None
                 assert row[column].startswith(shown), (row, column)
 
 
+@pytest.mark.parametrize(
+    ("heading", "method"),
+    [("### Aims", "foul"), ("--method retrain-again`", "retrain-again")],
+)
 def test_the_aims_are_what_their_command_prints(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    heading: str,
+    method: str,
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["aims.py", "--json"])
+    monkeypatch.setattr("sys.argv", ["aims.py", "--json", "--method", method])
     runpy.run_path(str(ROOT / "benchmarks" / "aims.py"), run_name="__main__")
-    columns = list(json.loads(capsys.readouterr().out).values())
-    table = rows("docs/results.md", "### Aims")
-    assert {row["aim"]: [cell.strip("*") for cell in list(row.values())[1:]] for row in table} == {
-        aim: [column[aim] for column in columns] for aim in columns[0]
-    }
+    sets = json.loads(capsys.readouterr().out)
+    table = rows("docs/results.md", heading)
+    assert [{aim: cell.strip("*") for aim, cell in row.items()} for row in table] == [
+        {"requests for": name, **aims} for name, aims in sets.items()
+    ]
 
 
 SWEPT = {"kappa", "unfit_kappa", "server_rate", "matching"}
@@ -237,3 +243,19 @@ def test_pages_of_the_papers_tables_and_figures_have_todays_foul(file: Path) -> 
                 others = {key for key in today if result["options"].get(key) != today[key]} - SWEPT
                 told = {key for key in others if f"`{key}={result['options'][key]}`" in page}
                 assert others == told, f"{result['label']} was measured with another {others}"
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs/results").glob("*.json")), ids=by_name)
+def test_results_of_pages_have_the_keys_of_what_made_them(file: Path) -> None:
+    for trial in json.loads(file.read_text(encoding="utf-8"))["trials"]:
+        settings: dict[str, Any] = {"seed": trial["seed"]}
+        if "k" in trial["at"]:
+            causal = int(trial["at"]["k"])
+            split = {"model.k_channels": causal, "model.v_channels": 32 - causal}
+            settings |= {"learning.rounds": 15, **split}
+        elif trial["data"] == "digits28":
+            settings |= {"learning.rounds": 20}
+        config = load_config(trial["data"], settings)
+        for key, result in trial["results"].items():
+            if result["method"] == "foul":
+                assert key == result_key(config, result["forget"], "foul", result["options"])

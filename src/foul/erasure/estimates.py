@@ -18,11 +18,11 @@ from foul.unlearning.fats import Fats
 from foul.unlearning.fedrecovery import FedRecovery
 from foul.unlearning.ffmu import Ffmu, FfmuAdapted
 from foul.unlearning.foul import Foul
-from foul.unlearning.foul.fit import retain_loss
+from foul.unlearning.foul.fit import fit_of
 from foul.unlearning.foul.radius import POINTS
 from foul.unlearning.foul.scope import in_scope, square_convolutions
 from foul.unlearning.foul.standin import stand_in_model
-from foul.unlearning.method import Method
+from foul.unlearning.method import LearnedScores, Method
 from foul.unlearning.not_ import NoT
 from foul.unlearning.request import ForgetRequest
 
@@ -107,12 +107,12 @@ class Estimator:
         network: Network,
         request: ForgetRequest,
         learned_rounds: int,
-        losses: Mapping[str, float] | None = None,
+        scores: LearnedScores | None = None,
     ) -> None:
-        """`losses` are those of the model in service on each client's training samples."""
+        """`scores` are those of the model in service."""
         self._basis, self._network, self._request = basis, network, request
         self._learned_rounds = learned_rounds
-        self._loss = retain_loss(losses or {}, request, network.classes)
+        self._scores = scores or LearnedScores()
         costs = basis["clients"].values()
         work = sum(cost["seconds"] for cost in costs)
         flops = sum(cost["flops_client"] for cost in costs)
@@ -209,7 +209,7 @@ class Estimator:
     def _foul(self, method: Foul) -> Estimate:
         """Frozen parts once, then rounds of V and the head in few bits."""
         options, network, request = method.options, self._network, self._request
-        fit = options.fit(self._loss)
+        fit = fit_of(options, self._scores, self._request, self._network.classes)
         rounds = options.planned(fit, self._learned_rounds)
         departed = options.departed or not options.matching
         asked = request.retain if departed else (*request.retain, *request.forget)

@@ -17,7 +17,7 @@ from foul.erasure.store import Store
 from foul.errors import UserError
 from foul.names import hint
 from foul.runs.folder import RunFolder
-from foul.unlearning.case_of_run import training_losses
+from foul.unlearning.case_of_run import learned_scores
 from foul.unlearning.controls import Continue, DoNothing, Retrain
 from foul.unlearning.fats import Fats
 from foul.unlearning.method import Method
@@ -75,7 +75,7 @@ class Planner:
         self._rounds = store.folder.load_model("learned")[1]["round"]
         classes, image_size = len(facts["classes"]), facts["image_size"]
         self._network = Network.of(self._config.model, classes, image_size)
-        self._losses = training_losses(store.folder)
+        self._scores = learned_scores(store.folder)
 
     def offers(self, clients: Sequence[str], departed: bool) -> list[Offer]:
         """Every method that erases, the usable ones first, cheapest first."""
@@ -100,7 +100,7 @@ class Planner:
             chosen = (*chosen, "departed=true")
             method = make_method(name, chosen)
         why_not = self._why_not(name, method, request, departed)
-        estimator = Estimator(self._state.basis, self._network, request, self._rounds, self._losses)
+        estimator = Estimator(self._state.basis, self._network, request, self._rounds, self._scores)
         estimate = None if why_not else estimator.estimate(method)
         return Offer(name, chosen, why_not, isinstance(method, EXACT), estimate)
 

@@ -6,7 +6,7 @@ from foul.federation.build import Setting
 from foul.federation.messages import Tensors
 from foul.learning.history import residuals
 from foul.runs.folder import RunFolder
-from foul.unlearning.method import Case
+from foul.unlearning.method import Case, LearnedScores
 from foul.unlearning.request import ForgetRequest
 from foul.unlearning.requirements import Requirements
 
@@ -33,15 +33,29 @@ def case_of(
         setting.image_size,
         _stored_deltas(folder, request) if needs.stored_deltas else {},
         _history(folder, method) if needs.history else None,
-        training_losses(folder),
+        learned_scores(folder),
     )
 
 
-def training_losses(folder: RunFolder) -> dict[str, float]:
-    """Mean loss of the learned model on each client's training samples, as far as they told."""
-    train = folder.summary().get("accuracy", {}).get("train", {})
-    clients = train.get("clients", {}).items()
-    return {client: told["loss"] for client, told in clients if told["loss"] is not None}
+def learned_scores(folder: RunFolder) -> LearnedScores:
+    """How the learned model does on each client's data, as its run evaluated it."""
+    accuracy = folder.summary().get("accuracy", {})
+    train, held_out = (
+        {
+            client: told
+            for client, told in accuracy.get(split, {}).get("clients", {}).items()
+            if told["loss"] is not None
+        }
+        for split in ("train", "validation")
+    )
+    return LearnedScores(
+        {client: told["loss"] for client, told in train.items()},
+        {
+            client: train[client]["accuracy"] - told["accuracy"]
+            for client, told in held_out.items()
+            if client in train
+        },
+    )
 
 
 def _stored_deltas(folder: RunFolder, request: ForgetRequest) -> dict[str, Tensors]:

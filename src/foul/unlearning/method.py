@@ -13,6 +13,16 @@ from foul.unlearning.requirements import Requirements
 
 
 @dataclass(frozen=True)
+class LearnedScores:
+    """How the learned model does on each client's data, as far as they told."""
+
+    losses: Mapping[str, float] = field(default_factory=dict)
+    """Mean loss on the training samples."""
+    gaps: Mapping[str, float] = field(default_factory=dict)
+    """Accuracy on the training samples above that on the held-out ones."""
+
+
+@dataclass(frozen=True)
 class Case:
     """One request for one learned model. A method sees this, and no data."""
 
@@ -29,8 +39,7 @@ class Case:
     """Last updates of the learning stage, of those clients of whom the run kept one."""
     history: tuple[Mapping[str, Tensors], float] | None = None
     """S_g per group and Z of `learning/history.py`, if the run kept them."""
-    losses: Mapping[str, float] = field(default_factory=dict)
-    """Mean loss of the learned model on each client's training samples, as far as they told."""
+    scores: LearnedScores = field(default_factory=LearnedScores)
     own: "MethodState | None" = None
     """How the method's own learning stage ended, if it has one."""
 

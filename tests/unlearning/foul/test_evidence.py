@@ -1,9 +1,8 @@
 from typing import Any
 
-import pytest
-
 from foul.federation.messages import ClientInfo
 from foul.unlearning import ForgetRequest
+from foul.unlearning.foul.counts import Counts
 from foul.unlearning.foul.evidence import Evidence
 
 
@@ -48,8 +47,6 @@ def test_a_domains_held_out_samples_are_pooled_over_all_its_clients() -> None:
     }
     request = ForgetRequest.parse("client:east-0", clients)
     evidence = Evidence(scores, request)
-    assert evidence.held_out("east") == pytest.approx(0.6)
-    assert evidence.held_out("west") == 1.0
+    assert evidence.held_out() == {"east": Counts(6, 10), "west": Counts(3, 3)}
     without = Evidence({"west-1": scores["west-1"]}, request)
-    assert without.held_out("west") is None
-    assert without.held_out("east") is None
+    assert without.held_out() == {"east": Counts(), "west": Counts()}

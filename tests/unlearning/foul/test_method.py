@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from foul.federation.messages import (
 )
 from foul.federation.processes import ProcessEngine
 from foul.unlearning import Case, MethodState
+from foul.unlearning.foul.counts import Counts
+from foul.unlearning.foul.measured import pooled
 from foul.unlearning.foul.radius import POINTS
 from foul.unlearning.foul.standin import StandIn
 
@@ -594,7 +597,8 @@ def test_of_clients_the_target_is_their_domains_held_out_accuracy(
     case_for: MakeCase, forget_from: str
 ) -> None:
     case = case_for("client:east-0")
-    _, records = rounds(case, foul(rounds=3, forget_from=forget_from, **STEERED))
+    method = foul(rounds=3, forget_from=forget_from, pool=False, curve=0.0, **STEERED)
+    _, records = rounds(case, method)
     told = [
         reply.numbers["scores"]["validation"]
         for request, reply in engine_of(case).of_task("unlearn")
@@ -609,6 +613,24 @@ def test_of_clients_the_target_is_their_domains_held_out_accuracy(
         scores = evaluate(case.federation, case.learned, splits=("validation",))
         total = scores.total("validation", ["east-0", "east-1"])
         assert expected == total.correct / total.samples
+
+
+def test_of_clients_the_target_is_pooled_and_counts_the_samples_that_are_missing(
+    case_for: MakeCase,
+) -> None:
+    case = case_for("client:east-0")
+    _, records = rounds(case, foul(rounds=1, pool=True, curve=0.5, **STEERED))
+    told: dict[str, Counts] = {}
+    for request, reply in engine_of(case).of_task("unlearn"):
+        score = reply.numbers["scores"]["validation"]
+        domain = request.client.split("-")[0]
+        told[domain] = told.get(domain, Counts()) + Counts(score["correct"], score["samples"])
+    kept = {client.id: client.samples["train"] for client in case.federation.clients}
+    share = kept["east-1"] / (kept["east-0"] + kept["east-1"])
+    assert share < 0.9
+    errors = (1 - pooled(told)["east"]) / math.sqrt(share)
+    assert records[0]["target"] == pytest.approx(1 - errors)
+    assert records[0]["target"] < told["east"].share
 
 
 def test_a_target_of_ones_own_wins(case_for: MakeCase) -> None:

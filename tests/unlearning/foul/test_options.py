@@ -85,6 +85,7 @@ def test_what_is_needed_depends_on_who_is_there() -> None:
         ({}, "sure", 36, 10),
         ({"learned_share": 0.0}, "fitted", 100, 7),
         ({"rounds": 12}, "fitted", 20, 12),
+        ({}, "overfit", 3, 10),
         ({"extra": 0}, "unfit", 100, 7),
         ({"departed": True}, "unfit", 100, 7),
     ],
@@ -101,6 +102,7 @@ def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure()
     options = FoulOptions.model_validate(values | unfit)
     assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 1.0, "bounded", 0.25)
     assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3, "bounded", 0.25)
+    assert options.pace("overfit") == Pace(2, 0.1, 2, 0.4, 1.0, "bounded", 0.25)
     assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 1.0, "weakest", 0.5)
     # Nothing said of it, it is the same; and a smaller radius is a wish.
     assert FoulOptions(rate=0.2, unfit_rate=None).pace("unfit").rate == 0.2
@@ -112,24 +114,32 @@ def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure()
     assert FoulOptions(level=3, forget="negated").pace("sure").level == 0
     # The paper's form stays the paper's, and who wants the weakest answers has them everywhere.
     assert FoulOptions(forget="negated").pace("sure").forget == "negated"
-    fits: tuple[Fit, ...] = ("unfit", "fitted", "sure")
+    fits: tuple[Fit, ...] = ("unfit", "overfit", "fitted", "sure")
     assert {FoulOptions(forget="weakest").pace(fit).forget for fit in fits} == {"weakest"}
     assert FoulOptions(unfit_kappa=None).pace("unfit").kappa == 1.0
     assert FoulOptions(kappa=0.1).pace("unfit").kappa == 0.1
 
 
 @pytest.mark.parametrize(
-    ("loss", "fit"),
-    [(0.36, "unfit"), (0.35, "fitted"), (0.02, "fitted"), (0.019, "sure"), (None, "fitted")],
+    ("loss", "gap", "fit"),
+    [
+        *((0.36, 0.0, "unfit"), (0.35, 0.0, "fitted"), (0.02, 0.0, "fitted")),
+        *((0.019, 0.0, "sure"), (None, 0.0, "fitted")),
+        *((0.36, 0.3, "unfit"), (0.35, 0.3, "overfit"), (0.35, 0.2, "fitted")),
+        *((0.019, 0.3, "sure"), (None, 0.3, "fitted"), (0.35, None, "fitted")),
+    ],
 )
-def test_a_loss_says_how_well_the_data_is_fitted(loss: float | None, fit: str) -> None:
-    assert FoulOptions(unfit=0.35, sure=0.02).fit(loss) == fit
+def test_loss_and_gap_say_how_well_the_data_is_fitted(
+    loss: float | None, gap: float | None, fit: str
+) -> None:
+    assert FoulOptions(unfit=0.35, overfit=0.2, sure=0.02).fit(loss, gap) == fit
 
 
 def test_the_papers_form_has_one_pace() -> None:
     paper = paper_options()
-    assert {paper.fit(loss) for loss in (0.0, 0.1)} == {"fitted"}
-    assert paper.pace("unfit") == paper.pace("fitted") == paper.pace("sure")
+    assert {paper.fit(loss, gap) for loss in (0.0, 0.1) for gap in (0.0, 1.0)} == {"fitted"}
+    paces = [paper.pace(fit) for fit in ("unfit", "overfit", "fitted", "sure")]
+    assert paces == 4 * [paces[0]]
 
 
 @pytest.mark.parametrize(("forgotten", "samples"), [(1, 1280), (3, 427), (5, 256), (50, 256)])

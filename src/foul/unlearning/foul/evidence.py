@@ -22,10 +22,14 @@ class Evidence:
         """Over all samples of the retain or the forget clients; None without any."""
         return _known(self.counts(role, split))
 
-    def held_out(self, domain: str) -> float | None:
-        """Accuracy on the held-out samples of all clients of a domain; None without any."""
-        clients = [c for c in self._scores if self._domains[c] == domain]
-        return _known(self._counts(clients, "validation"))
+    def held_out(self) -> dict[str, Counts]:
+        """Over the held-out samples of all clients of each domain."""
+        return {
+            domain: self._counts(
+                [c for c in self._scores if self._domains[c] == domain], "validation"
+            )
+            for domain in sorted(set(self._domains.values()))
+        }
 
     def _counts(self, clients: list[str], split: str) -> Counts:
         scores = [s[split] for c in clients if split in (s := self._scores[c])]

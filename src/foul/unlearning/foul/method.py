@@ -16,7 +16,7 @@ from foul.federation.messages import Tensors, added, join_groups, key_of, take_g
 from foul.matching import gram_flops, gram_matrix, match, weighted_sum
 from foul.unlearning.foul.asking import Asking, Holding
 from foul.unlearning.foul.evidence import Evidence
-from foul.unlearning.foul.fit import retain_loss
+from foul.unlearning.foul.fit import fit_of
 from foul.unlearning.foul.messages import message, message_from
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS, choose_radius, is_flat
@@ -59,7 +59,7 @@ class Foul(Method[FoulOptions]):
             # What clients keep between rounds belongs to this attempt alone.
             "session": uuid4().hex,
             "estimates": {},
-            "fit": self.options.fit(retain_loss(case.losses, case.request, case.classes)),
+            "fit": fit_of(self.options, case.scores, case.request, case.classes),
         }
         self._holding = Holding(known=True)
         self._asking(case, state, 0).freeze()

@@ -10,9 +10,9 @@ from foul.client.compress import Precision
 from foul.config.schema import Section
 from foul.matching import MatchingOptions
 
-Fit = Literal["unfit", "fitted", "sure"]
-"""Of the retain clients' training data: something is left to learn; nothing much; or the learned
-model is sure of every label."""
+Fit = Literal["unfit", "overfit", "fitted", "sure"]
+"""Of the retain clients' training data: something is left to learn; it is known far better than
+held-out data; nothing much is left; or the learned model is sure of every label."""
 
 
 Forget = Literal["weakest", "bounded", "negated"]
@@ -120,6 +120,11 @@ class FoulOptions(Section):
     """The largest radius then, if `kappa` is larger: steps are longer, and beyond half of their
     norm the radius takes more from retain clients than from forget clients. The paper's form has
     none of its own."""
+    overfit: float = Field(default=0.2, ge=0, le=1)
+    """The accuracy on the retain clients' training samples above that on their held-out ones from
+    which on a model that has fitted them, and is not sure of all, has learned them by heart: the
+    longer work of `unfit_epochs`, `unfit_rate` and `unfit_momentum` then still makes it better on
+    others, and the radius may be as large as `kappa`. 1: never."""
     sure: float = Field(default=0.02, ge=0)
     """The same loss below which the model is sure of every label. Retain clients then give back in
     a round what was forgotten in the one before, and in long steps both sides only tear at the
@@ -131,9 +136,9 @@ class FoulOptions(Section):
     """What forget clients descend then, if `forget` is bounded: that loss has no slope where the
     model is sure, and to lower all answers takes more from those who stay than to make the weakest
     ones wrong."""
-    sure_level: float = Field(default=1.0, ge=0)
+    sure_level: float = Field(default=0.3, ge=0)
     """The weight `level` then, if that is smaller: who is sure of every label is surer of those it
-    was trained on."""
+    was trained on. A larger one takes more from those who stay than it hides."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
@@ -154,6 +159,13 @@ class FoulOptions(Section):
     the data would have: forget clients try some radii. Off: always kappa."""
     target: float | None = Field(default=None, ge=0, le=1)
     """The forget accuracy to land on, instead of an estimate."""
+    pool: bool = True
+    """Where others of the domain stay, the target is measured on the domain's held-out samples.
+    These are few: draw their accuracy towards that of all domains, as far as chance may have parted
+    them."""
+    curve: float = Field(default=0.3, ge=0, le=1)
+    """And expect errors to grow with this power of how many times fewer samples of the domain stay:
+    the learned model had those of the forgotten clients too. 0: they do not."""
     indistinct: bool = True
     """Where the target is the estimate for a whole domain: aim no higher than the forget clients'
     accuracy on their own held-out samples, if that is lower by more than chance. Not where they
@@ -199,28 +211,31 @@ class FoulOptions(Section):
             )
         return self
 
-    def fit(self, loss: float | None) -> Fit:
-        """What a mean loss on the retain clients' training samples says; nothing if unknown."""
+    def fit(self, loss: float | None, gap: float | None) -> Fit:
+        """What a mean loss on the retain clients' training samples says, and how much better than
+        held-out samples they are answered; nothing if unknown."""
         if loss is None:
             return "fitted"
         if loss > self.unfit:
             return "unfit"
-        return "sure" if loss < self.sure else "fitted"
+        if loss < self.sure:
+            return "sure"
+        return "overfit" if gap is not None and gap > self.overfit else "fitted"
 
     def pace(self, fit: Fit) -> Pace:
         """How all work, by how well the learned model has fitted the data."""
-        if fit != "unfit":
+        if fit in {"fitted", "sure"}:
             more = (self.sure_epochs or 0.0) if fit == "sure" else 0.0
             forget = self.sure_forget if fit == "sure" and self.forget == "bounded" else self.forget
             epochs, level = max(self.epochs, more), self._level(fit)
             return Pace(epochs, self.rate, self.epochs, 0.0, self.kappa, forget, level)
-        limit = math.inf if self.unfit_kappa is None else self.unfit_kappa
+        limit = self.unfit_kappa if fit == "unfit" else None
         return Pace(
             self.unfit_epochs,
             self.unfit_rate or self.rate,
             self.unfit_epochs,
             self.unfit_momentum,
-            min(self.kappa, limit),
+            self.kappa if limit is None else min(self.kappa, limit),
             self.forget,
             self._level(fit),
         )
@@ -237,7 +252,7 @@ class FoulOptions(Section):
         if self.departed:
             return self.rounds
         longest = self.rounds + self.extra
-        if fit == "unfit":
+        if fit in {"unfit", "overfit"}:
             return longest
         return max(self.rounds, min(longest, math.floor(self.learned_share * learned_rounds)))
 
@@ -302,6 +317,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         unfit_rate=None,
         unfit_momentum=0.0,
         unfit_kappa=None,
+        overfit=1.0,
         sure=0.0,
         sure_epochs=None,
         sure_forget="bounded",
@@ -313,6 +329,8 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         downwards="scope",
         control=False,
         probe_together=0,
+        pool=False,
+        curve=0.0,
         indistinct=False,
         delta=1.0,
         flat=0.0,

@@ -9,6 +9,7 @@ from foul.errors import UserError
 from foul.federation.federation import RoundLog
 from foul.unlearning.foul.counts import Counts
 from foul.unlearning.foul.evidence import Evidence
+from foul.unlearning.foul.measured import after_leaving, pooled
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import aim_for
 from foul.unlearning.foul.standin import StandIn, on_the_line
@@ -51,10 +52,7 @@ class Steering:
             if number in {1, (options.standin_rounds + 1) // 2, options.standin_rounds}:
                 told["standin"] = self._estimate(standin, number, stage)
         if number == 1:
-            for domain in {client.domain for client in self._case.request.forget} - set(unseen):
-                held_out = self._evidence.held_out(domain)
-                if held_out is not None:
-                    numbers["estimates"][domain] = held_out
+            numbers["estimates"] |= self._measured(unseen)
         target = self._target()
         # Who levels pulls held-out answers down too: the aim would follow them further and further.
         if unseen and options.indistinct and not options.pace(numbers["fit"]).level:
@@ -63,6 +61,25 @@ class Steering:
         numbers["target"] = target
         numbers["aim"] = aim_for(before, min(target, before), number, ramp)
         return told | {"target": target, "aim": numbers["aim"]}
+
+    def _measured(self, unseen: Sequence[str]) -> dict[str, float]:
+        """The never-seen accuracy of forgotten domains of which others stay."""
+        options, request = self._options, self._case.request
+        told = {d: counts for d, counts in self._evidence.held_out().items() if counts.samples}
+        shares = pooled(told) if options.pool else {d: told[d].share for d in told}
+        domains = {client.domain for client in request.forget} - set(unseen)
+        return {
+            domain: after_leaving(shares[domain], self._kept(domain), options.curve)
+            for domain in sorted(domains & shares.keys())
+        }
+
+    def _kept(self, domain: str) -> float:
+        """The share of a domain's training samples that stays."""
+        retain, forget = (
+            sum(client.samples["train"] for client in clients if client.domain == domain)
+            for clients in (self._case.request.retain, self._case.request.forget)
+        )
+        return max(1, retain) / max(1, retain + forget)
 
     def _target(self) -> float:
         """The chosen forget accuracy, else the mean of the domains' estimates.
