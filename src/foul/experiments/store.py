@@ -20,7 +20,7 @@ _NEUTRAL = (
     *(("unfit_rate", None), ("unfit_momentum", 0.0), ("unfit_kappa", None)),
     *(("sure", 0.0), ("sure_epochs", None), ("level", 0.0), ("sure_level", 0.0)),
     *(("probe_together", 0), ("still", "nothing")),
-    *(("sure_forget", "bounded"), ("depth", 1.0), ("overfit", 1.0)),
+    *(("sure_forget", "bounded"), ("depth", 1.0), ("overfit", 1.0), ("overfit_level", 0.0)),
     *(("pool", False), ("curve", 0.0)),
 )
 """Options that came later: at these values they decide nothing."""

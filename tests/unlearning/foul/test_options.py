@@ -98,26 +98,38 @@ def test_rounds_are_planned_by_what_learning_took_and_left(
 
 def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure() -> None:
     unfit = {"unfit_epochs": 2, "unfit_rate": 0.1, "unfit_momentum": 0.4, "unfit_kappa": 0.3}
-    values = {"epochs": 1, "rate": 0.2, "sure_epochs": 3, "level": 0.25, "sure_level": 0.5}
+    values = {"epochs": 1, "rate": 0.2, "sure_epochs": 3}
     options = FoulOptions.model_validate(values | unfit)
-    assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 1.0, "bounded", 0.25)
-    assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3, "bounded", 0.25)
-    assert options.pace("overfit") == Pace(2, 0.1, 2, 0.4, 1.0, "bounded", 0.25)
-    assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 1.0, "weakest", 0.5)
+    assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 1.0, "bounded")
+    assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3, "bounded")
+    assert options.pace("overfit") == Pace(2, 0.1, 2, 0.4, 1.0, "bounded")
+    assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 1.0, "weakest")
     # Nothing said of it, it is the same; and a smaller radius is a wish.
     assert FoulOptions(rate=0.2, unfit_rate=None).pace("unfit").rate == 0.2
-    same = FoulOptions(epochs=1, sure_epochs=None, sure_forget="bounded", sure_level=0)
+    same = FoulOptions(epochs=1, sure_epochs=None, sure_forget="bounded")
     assert same.pace("sure") == same.pace("fitted")
-    # Who wants more epochs, or a larger weight, has them.
+    # Who wants more epochs has them.
     assert FoulOptions(epochs=5, sure_epochs=2).pace("sure").epochs == 5
-    assert FoulOptions(level=3, sure_level=2).pace("sure").level == 3
-    assert FoulOptions(level=3, forget="negated").pace("sure").level == 0
     # The paper's form stays the paper's, and who wants the weakest answers has them everywhere.
     assert FoulOptions(forget="negated").pace("sure").forget == "negated"
     fits: tuple[Fit, ...] = ("unfit", "overfit", "fitted", "sure")
     assert {FoulOptions(forget="weakest").pace(fit).forget for fit in fits} == {"weakest"}
     assert FoulOptions(unfit_kappa=None).pace("unfit").kappa == 1.0
     assert FoulOptions(kappa=0.1).pace("unfit").kappa == 0.1
+
+
+def test_forget_clients_level_where_training_samples_are_known_better() -> None:
+    options = FoulOptions(level=0.1, sure_level=0.5, overfit_level=0.7)
+    assert options.levelling("fitted", False) == options.levelling("unfit", False) == 0.1
+    assert options.levelling("sure", False) == options.levelling("sure", True) == 0.5
+    # The estimate for a whole domain may be lowered to held-out accuracy, for the same end.
+    assert options.levelling("overfit", estimated=False) == 0.7
+    assert options.levelling("overfit", estimated=True) == 0.1
+    # Who wants a larger weight has it; a delta of learning has nothing to level.
+    assert FoulOptions(level=3, sure_level=2).levelling("sure", False) == 3
+    assert FoulOptions(level=3, overfit_level=2).levelling("overfit", False) == 3
+    assert FoulOptions(level=3, forget="negated").levelling("sure", False) == 0
+    assert FoulOptions(forget="negated").levelling("overfit", False) == 0
 
 
 @pytest.mark.parametrize(

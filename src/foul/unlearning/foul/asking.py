@@ -14,6 +14,7 @@ from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS
 from foul.unlearning.foul.replies import Replies
 from foul.unlearning.foul.scope import frozen_of
+from foul.unlearning.foul.steering import unseen_domains
 from foul.unlearning.method import Case, MethodState
 from foul.unlearning.training import local_recipe
 
@@ -122,7 +123,7 @@ class Asking:
             # How well training data is answered is asked of forget clients alone.
             "splits": ["train", "validation"] if forget else ["validation"],
             "loss": loss,
-            "level": 0.0 if loss == "cross_entropy" else pace.level,
+            "level": 0.0 if loss == "cross_entropy" else self._level(),
             # As long as nothing is known of where to go, every answer counts.
             "aim": numbers.get("target", options.target or 0.0),
             "depth": options.depth,
@@ -135,6 +136,10 @@ class Asking:
             "learning": local_recipe(self._case, options.batch_size, options.momentum),
             "seed": self._case.federation.seed,
         }
+
+    def _level(self) -> float:
+        estimated = bool(unseen_domains(self._case, self._options))
+        return self._options.levelling(self._state.numbers["fit"], estimated)
 
     def _rate_scale(self) -> float:
         """Half a cosine from 1 to `final_rate` over the planned rounds."""

@@ -32,8 +32,6 @@ class Pace:
     momentum: float
     kappa: float
     forget: Forget
-    level: float
-    """Weight of the levelling loss of forget clients."""
 
 
 class FoulOptions(Section):
@@ -125,6 +123,10 @@ class FoulOptions(Section):
     which on a model that has fitted them, and is not sure of all, has learned them by heart: the
     longer work of `unfit_epochs`, `unfit_rate` and `unfit_momentum` then still makes it better on
     others, and the radius may be as large as `kappa`. 1: never."""
+    overfit_level: float = Field(default=1.0, ge=0)
+    """The weight `level` then, if that is smaller and the target is no estimate for a whole domain,
+    which `indistinct` may lower: the accuracy of single clients is soon where it should be, and
+    their training samples are still answered more surely than others."""
     sure: float = Field(default=0.02, ge=0)
     """The same loss below which the model is sure of every label. Retain clients then give back in
     a round what was forgotten in the one before, and in long steps both sides only tear at the
@@ -227,8 +229,8 @@ class FoulOptions(Section):
         if fit in {"fitted", "sure"}:
             more = (self.sure_epochs or 0.0) if fit == "sure" else 0.0
             forget = self.sure_forget if fit == "sure" and self.forget == "bounded" else self.forget
-            epochs, level = max(self.epochs, more), self._level(fit)
-            return Pace(epochs, self.rate, self.epochs, 0.0, self.kappa, forget, level)
+            epochs = max(self.epochs, more)
+            return Pace(epochs, self.rate, self.epochs, 0.0, self.kappa, forget)
         limit = self.unfit_kappa if fit == "unfit" else None
         return Pace(
             self.unfit_epochs,
@@ -237,14 +239,19 @@ class FoulOptions(Section):
             self.unfit_momentum,
             self.kappa if limit is None else min(self.kappa, limit),
             self.forget,
-            self._level(fit),
         )
 
-    def _level(self, fit: Fit) -> float:
+    def levelling(self, fit: Fit, estimated: bool) -> float:
+        """Weight of the levelling loss of forget clients; `estimated`: the target is an estimate
+        for a whole domain."""
         if self.forget == "negated":
             # Their delta is one of learning: there is nothing to level in it.
             return 0.0
-        return max(self.level, self.sure_level if fit == "sure" else 0.0)
+        if fit == "sure":
+            return max(self.level, self.sure_level)
+        if fit == "overfit" and not estimated:
+            return max(self.level, self.overfit_level)
+        return self.level
 
     def planned(self, fit: Fit, learned_rounds: int) -> int:
         """Rounds, if the learned model has fitted the retain clients' data so well in so many.
@@ -318,6 +325,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         unfit_momentum=0.0,
         unfit_kappa=None,
         overfit=1.0,
+        overfit_level=0.0,
         sure=0.0,
         sure_epochs=None,
         sure_forget="bounded",
