@@ -30,6 +30,7 @@ from foul.unlearning.foul.counts import Counts
 from foul.unlearning.foul.measured import pooled
 from foul.unlearning.foul.radius import POINTS
 from foul.unlearning.foul.standin import StandIn
+from foul.unlearning.method import LearnedScores
 
 STEERED: dict[str, Any] = {"control": True, "standin_rounds": 2, "standin_epochs": 1.0}
 
@@ -473,6 +474,21 @@ def test_clients_work_longer_in_shorter_steps_where_the_learned_model_is_sure(
     told = {tuple(r.settings[k] for k in ("epochs", "rate", "rate_epochs")) for r, _ in pairs}
     assert told == {(epochs, 0.25, 1.0)}
     assert {record["fit"] for record in records} == {"sure" if sure else "fitted"}
+
+
+@pytest.mark.parametrize(("request_text", "level"), [("client:east-0", 0.5), ("domain:east", 0.0)])
+def test_single_clients_level_where_training_data_is_known_by_heart(
+    case_for: MakeCase, request_text: str, level: float
+) -> None:
+    case = case_for(request_text)
+    clients = case.federation.clients
+    by_heart = LearnedScores({c.id: 0.1 for c in clients}, {c.id: 0.5 for c in clients})
+    values = {"overfit": 0.2, "overfit_level": 0.5, **STEERED}
+    _, records = rounds(replace(case, scores=by_heart), foul(rounds=1, **values))
+    assert records[0]["fit"] == "overfit"
+    pairs = engine_of(case).of_task("unlearn")
+    assert {r.settings["level"] for r, _ in of_role(case, pairs, True)} == {level}
+    assert {r.settings["level"] for r, _ in of_role(case, pairs, False)} == {0.0}
 
 
 @pytest.mark.parametrize(
