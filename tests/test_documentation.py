@@ -161,6 +161,7 @@ def test_every_domain_and_seed_is_what_is_stored_for_todays_defaults() -> None:
         ("single clients of the model of 36 rounds", "digits28", {}),
         ("**PACS64**", "pacs", {}),
         ("**PACS** until patience", "pacs", {"learning.rounds": 60}),
+        ("clients of the model of 43 rounds", "pacs", {"learning.rounds": 60}),
     ],
 )
 def test_forgetting_is_what_is_stored_for_todays_defaults(
