@@ -72,8 +72,8 @@ class FoulOptions(Section):
     level: float = Field(default=0.0, ge=0)
     """Weight of a second loss of forget clients, unless `forget` is negated: by how much they are
     surer of their training samples than of their own held-out ones, quantile by quantile. It is
-    such differences that attacks see, and accuracy does not show them. `sure_level` where that
-    counts."""
+    such differences that attacks see, and accuracy does not show them. `sure_level` or
+    `overfit_level` where these count."""
     forget_from: Literal["round", "centre"] = "centre"
     """Where forget clients start: from the model of the round (the paper), or from where the retain
     clients' mean would lead, which is what their deltas must then conflict with."""
@@ -128,9 +128,9 @@ class FoulOptions(Section):
     which `indistinct` may lower: the accuracy of single clients is soon where it should be, and
     their training samples are still answered more surely than others."""
     sure: float = Field(default=0.02, ge=0)
-    """The same loss below which the model is sure of every label. Retain clients then give back in
-    a round what was forgotten in the one before, and in long steps both sides only tear at the
-    model. 0: never."""
+    """The loss of `unfit` below which the model is sure of every label. Retain clients then give
+    back in a round what was forgotten in the one before, and in long steps both sides only tear at
+    the model. 0: never."""
     sure_epochs: float | None = Field(default=1.4, gt=0)
     """Local epochs then, if `epochs` are fewer, in steps so much shorter that the way (rate times
     steps) stays as long. The paper's form has none of its own."""
