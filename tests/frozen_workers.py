@@ -20,6 +20,7 @@ def settings(**values: object) -> dict[str, Any]:
         "frozen": "key",
         "splits": ["train", "validation"],
         "loss": "cross_entropy",
+        "aside": False,
         "level": 0.0,
         "session": "session",
         "stepwise": False,

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from foul.client.compress import decode, encode
 from foul.client.features import FeatureStore
+from foul.client.symmetric import pack
+from foul.client.unlearn import stepping_aside
 from foul.client.worker import Worker
 from foul.data import ClientData, to_float
 from foul.data.batches import shuffled_batches
@@ -326,3 +328,59 @@ def test_a_step_from_nowhere_is_refused(
     sent = join_groups({"step": move(scope, 1)})
     reply = worker.perform(Request(client.id, "unlearn", 3, sent, settings(stepwise=True)))
     assert "the scope of round 2 is not here" in reply.error
+
+
+def matrices(scope: Tensors, *names: str) -> Tensors:
+    """Projections past a random half of what these weights are multiplied with."""
+    told = {}
+    for name in names:
+        size = scope[name].flatten(1).shape[1]
+        basis = torch.linalg.qr(torch.randn(size, size, generator=torch.manual_seed(size))).Q
+        told[name] = basis[:, : size // 2] @ basis[:, : size // 2].T
+    return told
+
+
+def test_who_steps_aside_moves_weights_where_it_is_led(
+    net: DisentangledNet, make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    client, names = tiny_clients[0], ("V.layer2.0.conv1.weight", "head.weight")
+    worker, scope = frozen_worker(net, client, tmp_path, "V", "head", make_net=make_net)
+    led = matrices(scope, *names)
+    asked = settings(loss="bounded", aside=True, epochs=0.25)
+    tensors = join_groups({"scope": scope, "aside": pack(led)})
+    reply = worker.perform(Request(client.id, "unlearn", 4, tensors, asked))
+    assert reply.error == ""
+    assert set(reply.tensors) == set(names)
+    rows = next(
+        iter(
+            shuffled_batches(
+                27, 8, torch_generator(0, "shuffle/unlearn/bounded", 4, client.id, "cpu")
+            )
+        )
+    )
+    images, labels = client.train.batch(rows)
+    torch.autograd.backward(bounded_unlearning_loss(net(to_float(images)), labels))
+    named = dict(net.named_parameters())
+    gradients = {name: named[name].grad for name in names}
+    steps = {n: (g.flatten(1) @ led[n]).view_as(g) for n, g in gradients.items() if g is not None}
+
+    def length(of: Tensors) -> float:
+        return math.sqrt(sum(float(t.square().sum()) for t in of.values()))
+
+    whole = length({n: g for n, g in gradients.items() if g is not None}) / length(steps)
+    for name in names:
+        expected = -0.05 * whole * steps[name]
+        torch.testing.assert_close(reply.tensors[name], expected, rtol=0.02, atol=2e-5)
+    # Kept for the rounds in which only a step is sent; lost, it is said.
+    again = worker.perform(unlearning(client.id, 5, scope, asked))
+    assert again.error == ""
+    assert set(again.tensors) == set(names)
+    lost = worker.perform(unlearning(client.id, 5, scope, {**asked, "session": "other"}))
+    assert "matrices" in lost.error
+
+
+def test_where_nothing_is_left_to_descend_nobody_moves(net: DisentangledNet) -> None:
+    weight = nn.Parameter(torch.ones(2, 3))
+    weight.grad = torch.zeros(2, 3)
+    stepping_aside({"a": torch.eye(3)})({"a": weight})
+    assert weight.grad.equal(torch.zeros(2, 3))

@@ -56,7 +56,7 @@ def options(draw: st.DrawFn) -> MatchingOptions:
         beta=draw(st.sampled_from([0.5, 1.0, 3.5])),
         forget=draw(st.sampled_from(["negated", "bounded"])),
         anchor=draw(st.sampled_from(["retain", "all"])),
-        normalise=draw(st.sampled_from(["none", "retain_mean"])),
+        normalise=draw(st.sampled_from(["none", "retain_mean", "retain_alone"])),
         rescale=draw(st.booleans()),
     )
 
@@ -78,8 +78,11 @@ class Oracle:
         deltas = case.deltas.copy()
         norms = np.linalg.norm(deltas, axis=1)
         mean = norms[~forget].mean()
-        if chosen.normalise == "retain_mean" and mean > 0:
-            deltas[norms > 0] *= (mean / norms[norms > 0])[:, None]
+        brought = {"none": forget & ~forget, "retain_mean": norms > 0}.get(chosen.normalise)
+        if brought is None:
+            brought = ~forget & (norms > 0)
+        if mean > 0:
+            deltas[brought] *= (mean / norms[brought])[:, None]
         used = ~forget if chosen.anchor == "retain" else np.ones_like(forget)
         anchor = deltas[used].mean(axis=0)
         sign = -chosen.beta if chosen.forget == "negated" else chosen.beta

@@ -1,10 +1,8 @@
 """The task `probe`: try radii, that is, how well the model would do along a line of scopes."""
 
-import torch
-
 from foul.client.compress import decode
 from foul.client.context import TaskContext
-from foul.client.scope import count_hits, held_scope, load_scope, scope_features
+from foul.client.scope import count_hits, held_scope, load_scope, scope_features, spread
 from foul.federation.messages import Numbers, Tensors, take_group
 
 
@@ -19,10 +17,9 @@ def probe(context: TaskContext) -> tuple[Tensors, Numbers]:
         centre = held_scope(context, context.round)
     way = decode(take_group(context.tensors, "way"))
     features = scope_features(context, "train")
-    count = min(len(features), int(context.settings["samples"]))
-    rows = torch.arange(count) * len(features) // max(1, count)
+    rows = spread(features, int(context.settings["samples"]))
     correct = []
     for point in context.settings["points"]:
         load_scope(context, {name: centre[name] + point * way[name] for name in centre})
         correct.append(count_hits(context, features, rows))
-    return {}, {"samples": count, "correct": correct}
+    return {}, {"samples": len(rows), "correct": correct}

@@ -87,12 +87,25 @@ def count_hits(context: TaskContext, features: Features, rows: Tensor) -> int:
     return sum(hits(logits, labels) for logits, labels in _answers(context, features, rows))
 
 
+def spread(features: Features, most: int) -> Tensor:
+    """At most so many rows, spread evenly over all of them."""
+    count = min(len(features), most)
+    return torch.arange(count) * len(features) // max(1, count)
+
+
+def batches_of(
+    context: TaskContext, features: Features, rows: Tensor
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """E's output, z_K and labels of these rows, batch by batch, on the device."""
+    for batch in ordered_batches(len(rows), EVALUATION_BATCH):
+        extracted, z_k, labels = features.batch(rows[batch])
+        yield extracted.to(context.device), z_k.to(context.device), labels.to(context.device)
+
+
 def _answers(context: TaskContext, features: Features, rows: Tensor) -> Iterator[Answers]:
     net = context.net.eval()
     with torch.inference_mode():
-        for batch in ordered_batches(len(rows), EVALUATION_BATCH):
-            parts = features.batch(rows[batch])
-            extracted, z_k, labels = (part.to(context.device) for part in parts)
+        for extracted, z_k, labels in batches_of(context, features, rows):
             with context.meter.step(("score", *extracted.shape)):
                 logits = net.joint_logits(z_k, net.V(extracted))
             yield logits, labels

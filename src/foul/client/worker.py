@@ -18,6 +18,7 @@ from foul.client.evaluate import evaluate
 from foul.client.features import FeatureStore
 from foul.client.flops import FlopMeter
 from foul.client.freeze import freeze
+from foul.client.inputs import inputs
 from foul.client.learn import learn
 from foul.client.linear_probe import moments, probed
 from foul.client.outputs import outputs
@@ -35,6 +36,7 @@ TASKS: Mapping[str, Task] = {
     "learn": learn,
     "evaluate": evaluate,
     "freeze": freeze,
+    "inputs": inputs,
     "unlearn": unlearn,
     "train": train,
     "channels": channels,

@@ -49,6 +49,8 @@ class Phase:
     fresh: bool = False
     """Each step draws its batch from all samples, whatever earlier steps drew; else epochs."""
     optimiser: MakeOptimiser = sgd
+    precondition: Callable[[Mapping[str, nn.Parameter]], None] | None = None
+    """Changes the gradients of each step before it is made; nothing by default."""
 
 
 Fetch = Callable[[Tensor], tuple[Tensor, ...]]
@@ -90,6 +92,8 @@ class LocalTraining:
                 optimiser.zero_grad(set_to_none=True)
                 total = torch.stack(list(terms.values())).sum()
                 torch.autograd.backward(total)
+                if phase.precondition:
+                    phase.precondition(parameters)
             if config.max_grad_norm:
                 nn.utils.clip_grad_norm_(parameters.values(), config.max_grad_norm, foreach=True)
             optimiser.step()

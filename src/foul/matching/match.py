@@ -105,8 +105,9 @@ def match_products(
     mean_norm = float(norms[~mask].mean())
     reference = _reference(norms, mask, options)
     stretch = np.ones_like(norms)
-    if options.normalise == "retain_mean" and mean_norm > 0.0:
-        np.divide(mean_norm, norms, out=stretch, where=norms > 0.0)
+    if options.normalise != "none" and mean_norm > 0.0:
+        brought = ~mask if options.normalise == "retain_alone" else np.ones_like(mask)
+        np.divide(mean_norm, norms, out=stretch, where=brought & (norms > 0.0))
         norms = stretch * norms
 
     pulls = stretch * products.with_sum(anchor * stretch)

@@ -12,7 +12,7 @@ Radius = Literal["kappa", "sqrt_kappa"]
 RadiusOf = Literal["anchor", "mean_norm", "larger_mean"]
 Forget = Literal["negated", "bounded"]
 Anchor = Literal["retain", "all"]
-Normalise = Literal["none", "retain_mean"]
+Normalise = Literal["none", "retain_mean", "retain_alone"]
 Flag = Literal["ok", "no_direction", "no_anchor"]
 
 
@@ -36,7 +36,8 @@ class MatchingOptions:
         forget: `negated` if forget clients sent ordinary descent deltas (the paper: they count
             with a minus), `bounded` if they descended a bounded unlearning loss (with a plus).
         anchor: `retain` (g is the mean of the retain deltas) or `all` (the paper).
-        normalise: `retain_mean` first brings every delta to the retain clients' mean norm.
+        normalise: `retain_mean` first brings every delta to the retain clients' mean norm;
+            `retain_alone` only those of the retain clients.
         rescale: divide the update by 1 + kappa^2, as the authors' code does.
     """
 

@@ -11,6 +11,7 @@ from forget_cases import MakeCase, engine_of, gone, make_case, scope_of
 from foul_rounds import asked, close, foul, mean_of, of_role, rounds, weight_of
 
 from foul.client.compress import decode
+from foul.client.symmetric import unpack
 from foul.config.schema import FederationConfig
 from foul.data import ClientData, to_float
 from foul.evaluation.accuracy import evaluate
@@ -26,6 +27,7 @@ from foul.federation.messages import (
 )
 from foul.federation.processes import ProcessEngine
 from foul.unlearning import Case, MethodState
+from foul.unlearning.foul.aside import movable, pooled_moments
 from foul.unlearning.foul.counts import Counts
 from foul.unlearning.foul.measured import pooled
 from foul.unlearning.foul.radius import POINTS
@@ -986,3 +988,91 @@ def test_what_an_earlier_attempt_lost_in_8_bits_is_not_sent(
         foul(rounds=2, precision="int8", rate=0.3),
     )
     assert same_bits(attempt(tmp_path / "used"), attempt(tmp_path / "new"))
+
+
+ASIDE: dict[str, Any] = STEERED | {"aside": 0.01, "precision": "int8"}
+
+
+def test_forget_clients_step_aside(case_for: MakeCase) -> None:
+    """Once retain clients say what they see; forget clients are sent matrices with the weights, and
+    answer with what they may move."""
+    case = case_for()
+    state, records = rounds(case, foul(rounds=2, extra=0, **ASIDE))
+    assert [record["failures"] for record in records] == [{}, {}]
+    told = engine_of(case).of_task("inputs")
+    retain, forget = case.request.retain, case.request.forget_ids
+    assert [request.client for request, _ in told] == [client.id for client in retain]
+    moved = {"V.layer2.0.conv1.weight", "V.layer2.0.conv2.weight", "head.weight"}
+    assert set(movable(travelling(case, "V", "head"))) == moved
+    for request, reply in engine_of(case).of_task("unlearn"):
+        led = set(take_group(request.tensors, "aside"))
+        names = set(decode(reply.tensors))
+        if request.client in forget:
+            assert names == moved
+            assert bool(led) == (request.round == 1)
+        else:
+            assert not led
+            assert names == travelling(case, "V", "head").keys()
+    assert changed_parts(case.learned, state.tensors) == {"V", "head"}
+
+
+def test_what_retain_clients_see_decides_where_forget_clients_go(case_for: MakeCase) -> None:
+    """Of what forget clients send, next to nothing is felt by the retain clients' layers."""
+
+    def felt(share: float) -> float:
+        case = case_for()
+        values = ASIDE | {"aside": share, "precision": "float32", "control": False}
+        rounds(case, foul(rounds=1, **values))
+        told = [
+            (unpack(reply.tensors), reply.numbers["samples"])
+            for _, reply in engine_of(case).of_task("inputs")
+        ]
+        moments = pooled_moments(told)
+        answers = of_role(case, engine_of(case).of_task("unlearn"), True)
+        deltas = mean_of(answers, fairness=0.0)
+        flat = {name: deltas[name].flatten(1) for name in moments}
+        cost = sum(float(torch.trace(d @ moments[n] @ d.T)) for n, d in flat.items())
+        return cost / sum(float(d.square().sum()) for d in flat.values())
+
+    assert felt(1e-4) < 0.1 * felt(1e4)
+
+
+def test_stepping_aside_goes_on_in_another_process(
+    make_net: MakeNet, tiny_clients: tuple[ClientData, ...], tmp_path: Path
+) -> None:
+    """With the same bits; a forget client whose disk was freed is sent the matrices again, and
+    whoever missed the first round too."""
+    options = ASIDE | {"rounds": 2, "extra": 0}
+    whole, _ = rounds(make_case(make_net, tiny_clients, tmp_path / "whole"), foul(**options))
+    case = make_case(make_net, tiny_clients, tmp_path / "broken")
+    first = foul(**options)
+    state = first.start(case)
+    first.step(case, state)
+    for file in (tmp_path / "broken").rglob("*east-0*"):
+        file.unlink()
+    engine_of(case).crossed.clear()
+    record = foul(**options).step(case, state)
+    assert record["failures"] == {}
+    sent = engine_of(case).of_task("unlearn")
+    assert {r.client for r, _ in sent if take_group(r.tensors, "aside")} == {"east-0"}
+    # What 8 bits had lost of east-0's answers is gone with its disk: the same but for that.
+    close(state.tensors, whole.tensors, 2e-2)
+    assert engine_of(case).of_task("inputs") == []
+
+
+@pytest.mark.parametrize("broken", ["away", "NaN", "shape"])
+def test_a_retain_client_that_does_not_say_what_it_sees_is_left_out(
+    case_for: MakeCase, broken: str
+) -> None:
+    def meddle(request: Request, reply: Reply) -> Reply:
+        if (request.task, request.client) != ("inputs", "north-0"):
+            return reply
+        if broken == "away":
+            return Reply(request.client, error="gone")
+        value = torch.full((1,), math.nan) if broken == "NaN" else torch.ones(2)
+        return replace(reply, tensors=reply.tensors | {"head.weight.scale": value})
+
+    case = case_for(meddle=meddle)
+    state, _ = rounds(case, foul(rounds=2, **ASIDE))
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in state.tensors.values())
+    assert changed_parts(case.learned, state.tensors) == {"V", "head"}

@@ -5,6 +5,8 @@ from foul.matching import MatchingOptions
 from foul.unlearning import Foul, FoulOptions, paper_options
 from foul.unlearning.foul.options import Fit, Pace
 
+NOT_SURE: tuple[Fit, ...] = ("unfit", "overfit", "fitted")
+
 
 @pytest.mark.parametrize(
     ("values", "controlled"),
@@ -41,7 +43,7 @@ def test_the_paper_steers_nothing() -> None:
     assert not options.controlled
     assert options.scope == ("V",)
     assert (options.kappa, options.server_rate) == (0.5, 0.2)
-    assert options.matching_options(options.kappa) == MatchingOptions(
+    assert options.matching_options("fitted") == MatchingOptions(
         kappa=0.5,
         simplex="split",
         radius="kappa",
@@ -51,17 +53,19 @@ def test_the_paper_steers_nothing() -> None:
         normalise="none",
         rescale=False,
     )
-    assert paper_options(as_printed=True).matching_options(1.0).simplex == "joint"
-    assert paper_options(as_printed=True).matching_options(1.0).radius == "sqrt_kappa"
+    assert paper_options(as_printed=True).matching_options("fitted").simplex == "joint"
+    assert paper_options(as_printed=True).matching_options("fitted").radius == "sqrt_kappa"
 
 
 def test_stored_updates_count_with_a_minus_whatever_forget_says() -> None:
     for forget in ("weakest", "bounded", "negated"):
         options = FoulOptions.model_validate({"forget": forget, "departed": True})
-        assert options.matching_options(1.0).forget == "negated"
-        assert options.matching_options(1.0).sign == -1
+        assert options.matching_options("fitted").forget == "negated"
+        assert options.matching_options("fitted").sign == -1
     for forget, sign in (("weakest", 1), ("bounded", 1), ("negated", -1)):
-        assert FoulOptions.model_validate({"forget": forget}).matching_options(1.0).sign == sign
+        assert (
+            FoulOptions.model_validate({"forget": forget}).matching_options("fitted").sign == sign
+        )
 
 
 def test_what_is_needed_depends_on_who_is_there() -> None:
@@ -103,10 +107,10 @@ def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure()
     assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 1.0, "bounded")
     assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3, "bounded")
     assert options.pace("overfit") == Pace(2, 0.1, 2, 0.4, 1.0, "bounded")
-    assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 1.0, "weakest")
+    assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 2.0, "weakest")
     # Nothing said of it, it is the same; and a smaller radius is a wish.
     assert FoulOptions(rate=0.2, unfit_rate=None).pace("unfit").rate == 0.2
-    same = FoulOptions(epochs=1, sure_epochs=None, sure_forget="bounded")
+    same = FoulOptions(epochs=1, sure_epochs=None, sure_forget="bounded", sure_aside=0)
     assert same.pace("sure") == same.pace("fitted")
     # Who wants more epochs has them.
     assert FoulOptions(epochs=5, sure_epochs=2).pace("sure").epochs == 5
@@ -130,6 +134,27 @@ def test_forget_clients_level_where_training_samples_are_known_better() -> None:
     assert FoulOptions(level=3, overfit_level=2).levelling("overfit", False) == 3
     assert FoulOptions(level=3, forget="negated").levelling("sure", False) == 0
     assert FoulOptions(forget="negated").levelling("overfit", False) == 0
+
+
+def test_forget_clients_step_aside_where_the_model_is_sure() -> None:
+    options = FoulOptions(sure_aside=0.5, aside_kappa=3)
+    assert options.stepping_aside("sure") == 0.5
+    assert {options.stepping_aside(fit) for fit in NOT_SURE} == {0.0}
+    chosen = options.matching_options("sure")
+    assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("retain_alone", "larger_mean", 3)
+    chosen = options.matching_options("fitted")
+    assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("retain_mean", "mean_norm", 1)
+    # Who wants it everywhere has it; and other choices of the matching stay as they are.
+    every = FoulOptions(aside=0.1, normalise="none", radius_of="anchor", kappa=4)
+    assert {every.stepping_aside(fit) for fit in (*NOT_SURE, "sure")} == {0.1}
+    chosen = every.matching_options("fitted")
+    assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("none", "anchor", 4)
+    assert every.matching_options("unfit").kappa == 0.5
+    # The paper's deltas are of learning, and of who has left nothing is asked.
+    for values in ({"forget": "negated"}, {"departed": True}, {"matching": False}):
+        away = FoulOptions.model_validate({"aside": 0.1, **values})
+        assert {away.stepping_aside(fit) for fit in (*NOT_SURE, "sure")} == {0.0}
+    assert paper_options().stepping_aside("sure") == 0
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 
 from foul.client.compress import decode, encode
+from foul.client.symmetric import pack, unpack
 from foul.federation.federation import QuorumError, RoundLog
-from foul.federation.messages import ClientInfo, Numbers, Tensors, added, join_groups
+from foul.federation.messages import ClientInfo, Numbers, Tensors, added, join_groups, take_group
+from foul.unlearning.foul.aside import aside, movable, pooled_moments
 from foul.unlearning.foul.messages import Message
 from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS
@@ -88,26 +91,64 @@ class Asking:
                 raise
         return lost
 
+    def aside(self, scope: Tensors, spent: RoundLog) -> Tensors:
+        """Matrices that lead forget clients where retain clients do not see them."""
+        options, retain = self._options, self._case.request.retain
+        sizes = {name: scope[name].flatten(1).shape[1] for name in movable(scope)}
+        # In few bits, clients have kept the scope that they just trained.
+        tensors = {} if options.stepwise else encode(scope, options.weights_precision)
+        settings: Numbers = {
+            "frozen": self._state.numbers["frozen"],
+            "session": self._state.numbers["session"],
+            "weights": list(sizes),
+            "samples": options.probe,
+        }
+        log = RoundLog()
+        told = [
+            (unpack(reply.tensors), reply.numbers["samples"])
+            for reply in self._case.federation.ask(
+                "inputs",
+                retain,
+                join_groups({"scope": tensors}),
+                settings,
+                round=self._number,
+                stage=self._stage,
+                log=log,
+                like=pack({name: torch.zeros(size, size) for name, size in sizes.items()}),
+            )
+        ]
+        spent.spent(log.costs)
+        share = options.stepping_aside(self._state.numbers["fit"])
+        moments = pooled_moments(told)
+        return pack({name: aside(moment, share) for name, moment in moments.items()})
+
     def deltas(
         self, clients: Sequence[ClientInfo], sent: Message, loss: str, replies: Replies
     ) -> None:
         """Let clients train the scope from what is sent, and note what they answer."""
         log = RoundLog()
+        forget = clients is self._case.request.forget
+        # Who steps aside answers with what it moved; whoever holds a scope holds the matrices too.
+        matrices = take_group(self._state.extra, "aside") if forget else {}
+        changed = movable(sent.scope) if matrices else sent.scope
         holding = self._state.numbers.get("holding", ()) if sent.step else ()
         for reply in self._case.federation.ask(
             "unlearn",
             clients,
-            sent.whole,
-            self._settings(loss, forget=clients is self._case.request.forget),
+            sent.whole | join_groups({"aside": matrices}),
+            self._settings(loss, forget),
             round=self._number,
             stage=self._stage,
             log=log,
-            like=encode(sent.scope, self._options.precision),
+            like=encode({name: sent.scope[name] for name in changed}, self._options.precision),
             instead=dict.fromkeys(holding, sent.step),
         ):
             told = decode(reply.tensors)
             # In the scope's order: sums over coordinates must not depend on how tensors travelled.
-            replies.deltas[reply.client] = {name: told[name] for name in sent.scope}
+            replies.deltas[reply.client] = {
+                name: told[name] if name in told else torch.zeros_like(tensor)
+                for name, tensor in sent.scope.items()
+            }
             replies.weights[reply.client] = reply.numbers["samples"]
             replies.scores[reply.client] = reply.numbers["scores"]
             replies.losses[reply.client] = reply.numbers["loss"]
@@ -123,6 +164,7 @@ class Asking:
             # How well training data is answered is asked of forget clients alone.
             "splits": ["train", "validation"] if forget else ["validation"],
             "loss": loss,
+            "aside": forget and options.stepping_aside(numbers["fit"]) > 0,
             "level": 0.0 if loss == "cross_entropy" else self._level(),
             # As long as nothing is known of where to go, every answer counts.
             "aim": numbers.get("target", options.target or 0.0),

@@ -102,10 +102,12 @@ class Foul(Method[FoulOptions]):
         before = take_group(state.extra, "last")
         replies.push = {name: momentum * step for name, step in before.items()}
         # The retain clients' step of this round: a part of it is made again in the next one.
-        last = self._centre(case, replies) if momentum else {}
+        last = self._centre(case, state, replies) if momentum else {}
         if self.options.matching and not self.options.departed:
+            if number == 1 and self.options.stepping_aside(state.numbers["fit"]):
+                state.extra |= join_groups({"aside": asking.aside(scope, replies.log)})
             if self.options.forget_from == "centre":
-                start = added(scope, last or self._centre(case, replies))
+                start = added(scope, last or self._centre(case, state, replies))
                 sent = message_from(self.options, take_group(state.extra, "start"), start)
                 replies.start = sent.scope
             asking.deltas(case.request.forget, sent, self._forget_loss(state), replies)
@@ -133,7 +135,7 @@ class Foul(Method[FoulOptions]):
             update, told = self._update(case, state, replies, asking)
             record |= told
             if not self.options.controlled:
-                state.extra = join_groups({"before": scope})
+                state.extra |= join_groups({"before": scope})
             if self.options.stepwise:
                 # The step that clients will make is the one to make here.
                 step = encode(update, "int8")
@@ -167,8 +169,7 @@ class Foul(Method[FoulOptions]):
                 replies.weights[client.id] = client.samples["train"]
         clients, rows, shares = replies.sorted()
         forget = np.array([client in case.request.forget_ids for client in clients])
-        kappa = self.options.pace(state.numbers["fit"]).kappa
-        options = self.options.matching_options(kappa)
+        options = self.options.matching_options(state.numbers["fit"])
         if state.numbers.get("flat"):
             options = replace(options, radius_of="larger_mean")
         gram = gram_matrix(rows).values
@@ -195,15 +196,15 @@ class Foul(Method[FoulOptions]):
         share, expected = choose_radius(POINTS, accuracies, aim, flat)
         state.numbers["expected"] = expected
         state.numbers["flat"] = flat or is_flat(accuracies, aim, self.options.flat)
-        told |= {"radius": share * kappa, "tried": accuracies, "expected": expected}
+        told |= {"radius": share * options.kappa, "tried": accuracies, "expected": expected}
         return {name: middle[name] + share * way[name] for name in middle}, told
 
-    def _centre(self, case: Case, replies: Replies) -> Tensors:
+    def _centre(self, case: Case, state: MethodState, replies: Replies) -> Tensors:
         """The step that the retain clients alone would make."""
         _, rows, shares = replies.sorted()
         self._record_flops(case, rows)
-        options, forget = self.options.matching_options(kappa=0.0), np.zeros(len(rows), bool)
-        centre = match(gram_matrix(rows).values, forget, options, shares)
+        options = replace(self.options.matching_options(state.numbers["fit"]), kappa=0.0)
+        centre = match(gram_matrix(rows).values, np.zeros(len(rows), bool), options, shares)
         return pushed(weighted_sum(self.options.server_rate * centre.weights, rows), replies.push)
 
     def _record_flops(self, case: Case, rows: Sequence[Tensors]) -> None:

@@ -74,6 +74,15 @@ class FoulOptions(Section):
     surer of their training samples than of their own held-out ones, quantile by quantile. It is
     such differences that attacks see, and accuracy does not show them. `sure_level` or
     `overfit_level` where these count."""
+    aside: float = Field(default=0.0, ge=0)
+    """Forget clients move the weights of V's first stage and of the head only, in directions that
+    retain clients do not use: their gradients are multiplied by lambda (C + lambda)^-1, with C the
+    second moment of the layer's inputs over the retain clients and lambda this share of its mean
+    eigenvalue. Their deltas then keep their length beside the retain clients', and the radius is a
+    share of the longer ones. 0, and where `forget` is negated: they move all of the scope.
+    `sure_aside` where that counts."""
+    aside_kappa: float = Field(default=2.0, ge=0)
+    """The largest radius then, if `kappa` is smaller: on such ways there is less to lose."""
     forget_from: Literal["round", "centre"] = "centre"
     """Where forget clients start: from the model of the round (the paper), or from where the retain
     clients' mean would lead, which is what their deltas must then conflict with."""
@@ -141,6 +150,9 @@ class FoulOptions(Section):
     sure_level: float = Field(default=0.3, ge=0)
     """The weight `level` then, if that is smaller: who is sure of every label is surer of those it
     was trained on. A larger one takes more from those who stay than it hides."""
+    sure_aside: float = Field(default=0.001, ge=0)
+    """The share `aside` then, if that is 0: retain clients that are sure of every label have little
+    to say against a step that costs them, and it is test samples that lose by it."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
@@ -175,7 +187,8 @@ class FoulOptions(Section):
     ramp: float = Field(default=0.5, ge=0, le=1)
     """Share of `rounds` over which forget accuracy is led down to the target."""
     probe: int = Field(default=256, ge=1)
-    """Samples with which each forget client tries a radius."""
+    """Samples with which each forget client tries a radius, and by which each retain client tells
+    what its layers see (`aside`)."""
     probe_together: int = Field(default=1280, ge=0)
     """If they are few, so many more that they try it with this many together."""
     standin_rounds: int = Field(default=6, ge=1)
@@ -230,16 +243,19 @@ class FoulOptions(Section):
             more = (self.sure_epochs or 0.0) if fit == "sure" else 0.0
             forget = self.sure_forget if fit == "sure" and self.forget == "bounded" else self.forget
             epochs = max(self.epochs, more)
-            return Pace(epochs, self.rate, self.epochs, 0.0, self.kappa, forget)
+            return Pace(epochs, self.rate, self.epochs, 0.0, self._kappa(fit), forget)
         limit = self.unfit_kappa if fit == "unfit" else None
         return Pace(
             self.unfit_epochs,
             self.unfit_rate or self.rate,
             self.unfit_epochs,
             self.unfit_momentum,
-            self.kappa if limit is None else min(self.kappa, limit),
+            self._kappa(fit) if limit is None else min(self._kappa(fit), limit),
             self.forget,
         )
+
+    def _kappa(self, fit: Fit) -> float:
+        return max(self.kappa, self.aside_kappa) if self.stepping_aside(fit) else self.kappa
 
     def levelling(self, fit: Fit, estimated: bool) -> float:
         """Weight of the levelling loss of forget clients; `estimated`: the target is an estimate
@@ -252,6 +268,12 @@ class FoulOptions(Section):
         if fit == "overfit" and not estimated:
             return max(self.level, self.overfit_level)
         return self.level
+
+    def stepping_aside(self, fit: Fit) -> float:
+        """The share `aside` that counts, 0 if forget clients move all of the scope."""
+        if self.forget == "negated" or self.departed or not self.matching:
+            return 0.0
+        return self.aside or (self.sure_aside if fit == "sure" else 0.0)
 
     def planned(self, fit: Fit, learned_rounds: int) -> int:
         """Rounds, if the learned model has fitted the retain clients' data so well in so many.
@@ -286,17 +308,20 @@ class FoulOptions(Section):
     def controlled(self) -> bool:
         return self.control and self.matching and not self.departed
 
-    def matching_options(self, kappa: float) -> MatchingOptions:
-        """The choices of a matching with this radius."""
+    def matching_options(self, fit: Fit) -> MatchingOptions:
+        """The choices of the matching."""
+        aside = self.stepping_aside(fit) > 0
+        whole = self.normalise == "retain_mean" and aside
+        longer = self.radius_of == "mean_norm" and aside
         return MatchingOptions(
-            kappa=kappa,
+            kappa=self.pace(fit).kappa,
             simplex=self.simplex,
             radius=self.radius,
-            radius_of=self.radius_of,
+            radius_of="larger_mean" if longer else self.radius_of,
             beta=self.beta,
             forget="negated" if self.departed or self.forget == "negated" else "bounded",
             anchor=self.anchor,
-            normalise=self.normalise,
+            normalise="retain_alone" if whole else self.normalise,
             rescale=self.rescale,
         )
 
@@ -330,6 +355,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         sure_epochs=None,
         sure_forget="bounded",
         sure_level=0.0,
+        sure_aside=0.0,
         min_steps=1,
         rate=0.02,
         final_rate=1.0,

@@ -47,7 +47,8 @@ class Steering:
         unseen = unseen_domains(self._case, options)
         if unseen and number <= options.standin_rounds:
             standin = StandIn(self._case, options, self._log)
-            self._state.extra, _ = standin.round(self._state.extra, number, stage)
+            trained, _ = standin.round(self._state.extra, number, stage)
+            self._state.extra |= trained
             # At the beginning, half way and at the end: scoring costs traffic too.
             if number in {1, (options.standin_rounds + 1) // 2, options.standin_rounds}:
                 told["standin"] = self._estimate(standin, number, stage)
