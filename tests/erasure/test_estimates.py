@@ -62,7 +62,7 @@ def test_a_sure_model_is_expected_to_take_more_work_and_the_same_traffic(store: 
     request, planner = forget_request(state, ["north-1"]), Planner(store, state)
     usual, sure = (
         planner.offer(
-            "foul", ["unfit=100", "sure_epochs=99", limit], request, departed=False
+            "foul", ["unfit=100", "sure_epochs=99", "sure_aside=0", limit], request, departed=False
         ).estimate
         for limit in ("sure=0", "sure=100")
     )
@@ -70,6 +70,21 @@ def test_a_sure_model_is_expected_to_take_more_work_and_the_same_traffic(store: 
     assert sure
     assert sure.flops > 1.5 * usual.flops
     assert sure.bytes == usual.bytes
+
+
+def test_stepping_aside_is_expected_to_cost_what_it_does(store: Store) -> None:
+    state, base = store.state(), OPTIONS["foul"]
+    request, planner = forget_request(state, ["north-1"]), Planner(store, state)
+    expected, spent = [], []
+    for share in ("aside=0", "aside=0.01"):
+        offer = planner.offer("foul", [*base, share], request, departed=False)
+        assert offer.estimate
+        result = unlearn(store.folder.path, "client:north-1", "foul", [*base, share])
+        expected.append((offer.estimate.bytes, offer.estimate.flops))
+        spent.append((result["bytes"], result["flops"]))
+    for measure in (0, 1):
+        more, really = (told[1][measure] - told[0][measure] for told in (expected, spent))
+        assert more == pytest.approx(really, rel=0.5)
 
 
 def learning_stage(run: Path) -> tuple[int, int]:

@@ -18,9 +18,10 @@ from foul.unlearning.fats import Fats
 from foul.unlearning.fedrecovery import FedRecovery
 from foul.unlearning.ffmu import Ffmu, FfmuAdapted
 from foul.unlearning.foul import Foul
+from foul.unlearning.foul.aside import movable
 from foul.unlearning.foul.fit import fit_of
 from foul.unlearning.foul.radius import POINTS
-from foul.unlearning.foul.scope import in_scope, square_convolutions
+from foul.unlearning.foul.scope import UNUSED, in_scope, square_convolutions
 from foul.unlearning.foul.standin import stand_in_model
 from foul.unlearning.method import LearnedScores, Method
 from foul.unlearning.not_ import NoT
@@ -61,8 +62,8 @@ class Network:
     """Of E and K, for one image."""
     scope_flops: int
     """Of V and the head."""
-    square_flops: int
-    """Of V's convolutions that FOUL may leave still; a step that does spares so many."""
+    layer_flops: Mapping[str, int]
+    """Of V's convolutions and of the head, by their weights."""
     features: int
     """Numbers that E and K put out for one image."""
     classes: int
@@ -71,6 +72,11 @@ class Network:
     @property
     def flops(self) -> int:
         return self.frozen_flops + self.scope_flops
+
+    @property
+    def square_flops(self) -> int:
+        """Of V's convolutions that FOUL may leave still; a step that does spares so many."""
+        return sum(self.layer_flops[name] for name in square_convolutions(self.parameters))
 
     @classmethod
     def of(cls, model: ModelConfig, classes: int, image_size: int) -> "Network":
@@ -83,15 +89,17 @@ class Network:
         with torch.no_grad(), FlopCounterMode(display=False) as scope:
             net.joint_logits(z_k, net.V(extracted))
         by_module = scope.get_flop_counts()
+        layers = {"head.weight": 2 * net.head.weight.numel()}
         parameters = {n: p.detach().to("meta") for n, p in net.named_parameters()}
+        for name, parameter in parameters.items():
+            if part_of(name) == "V" and parameter.ndim == 4 and not name.startswith(UNUSED):
+                layers[name] = sum(by_module[_counted(name)].values())
         return cls(
             sum(tensor.numel() for tensor in net.part_state(DEPLOYED).values()),
             {name: p for name, p in parameters.items() if part_of(name) in DEPLOYED},
             frozen.get_total_flops(),
             scope.get_total_flops(),
-            sum(
-                sum(by_module[_counted(name)].values()) for name in square_convolutions(parameters)
-            ),
+            layers,
             extracted.numel() + z_k.numel(),
             classes,
             image_size,
@@ -216,7 +224,8 @@ class Estimator:
         wide, narrow = (4, 4) if options.precision == "float32" else (2, 2)
         if options.precision == "int8":
             narrow = 1
-        scope = sum(tensor.numel() for tensor in in_scope(options, network.parameters).values())
+        tensors = in_scope(options, network.parameters)
+        scope = sum(tensor.numel() for tensor in tensors.values())
         # A step is one pass forward and two backward; what stays still has no use for one of them.
         spared = network.square_flops if options.still == "square" else 0
         step_flops = TRAINING * network.scope_flops - spared
@@ -245,6 +254,12 @@ class Estimator:
             down += rounds * len(request.forget) * (centre + narrow) * scope
             flops += int(rounds * (len(POINTS) * tried + own) * network.scope_flops)
         cost = Cost(down, up, flops, 0, flops / self._speed)
+        if options.stepping_aside(fit):
+            moved = {name: tensors[name] for name in movable(tensors)}
+            # What forget clients may not move, they do not send.
+            unmoved = scope - sum(tensor.numel() for tensor in moved.values())
+            cost += Cost(0, -rounds * len(request.forget) * narrow * unmoved)
+            cost += self._matrices(method, moved, rounds * epochs)
         if _whole_domains(request) and options.controlled:
             cost += self._stand_in(method, rounds)
         kept = 4 * seen * network.features
@@ -252,6 +267,28 @@ class Estimator:
             # Of the last two rounds: what 8 bits lost, and the scope that the next step leaves.
             kept += len(asked) * 2 * 4 * scope * (2 if options.stepwise else 1)
         return self._told(rounds, cost, kept, 3.0)
+
+    def _matrices(self, method: Foul, moved: Mapping[str, Tensor], epochs: float) -> Cost:
+        """What retain clients' layers see, told once; forget clients multiply gradients with what
+        follows from it, in every step of so many epochs."""
+        options, network, request = method.options, self._network, self._request
+        sizes = {name: weight.flatten(1).shape for name, weight in moved.items()}
+        halves = sum(2 * inputs * (inputs + 1) // 2 for _, inputs in sizes.values())
+        asked = sum(min(options.probe, _train(client)) for client in request.retain)
+        seen = sum(
+            network.layer_flops[name] * inputs // outputs
+            for name, (outputs, inputs) in sizes.items()
+        )
+        steps = epochs * sum(_train(client) for client in request.forget) / options.batch_size
+        products = sum(2 * outputs * inputs**2 for outputs, inputs in sizes.values())
+        flops = int(asked * (network.scope_flops + seen) + steps * products)
+        return Cost(
+            len(request.forget) * halves,
+            len(request.retain) * halves,
+            flops,
+            0,
+            flops / self._speed,
+        )
 
     def _stand_in(self, method: Foul, rounds: int) -> Cost:
         """A small network that the retain clients learn, to know where to stop; in 16 bits."""
