@@ -56,8 +56,11 @@ def told_of_held_out(correct: int) -> Callable[[Request, Reply], Reply]:
         (100, {}, False),
         # Who levels sees to it already, and pulls held-out answers down on the way.
         (0, {"level": 1.0}, False),
-        (0, {"sure": 100.0, "sure_level": 1.0}, False),
-        (0, {"sure": 100.0, "sure_level": 0.0}, True),
+        (0, {"sure": 100.0, "sure_level": 1.0, "sure_aside": 0.0}, False),
+        (0, {"sure": 100.0, "sure_level": 0.0, "sure_aside": 0.0}, True),
+        # So does who steps aside.
+        (0, {"sure": 100.0}, False),
+        (0, {"aside": 0.01}, False),
     ],
 )
 def test_training_samples_of_a_whole_domain_are_known_no_better_than_held_out_ones(

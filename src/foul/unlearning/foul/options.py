@@ -148,8 +148,9 @@ class FoulOptions(Section):
     model is sure, and to lower all answers takes more from those who stay than to make the weakest
     ones wrong."""
     sure_level: float = Field(default=0.3, ge=0)
-    """The weight `level` then, if that is smaller: who is sure of every label is surer of those it
-    was trained on. A larger one takes more from those who stay than it hides."""
+    """The weight `level` then, if that is smaller and forget clients do not step aside
+    (`sure_aside`), which leaves less to hide: who is sure of every label is surer of those it was
+    trained on. A larger one takes more from those who stay than it hides."""
     sure_aside: float = Field(default=0.001, ge=0)
     """The share `aside` then, if that is 0: retain clients that are sure of every label have little
     to say against a step that costs them, and it is test samples that lose by it."""
@@ -183,7 +184,7 @@ class FoulOptions(Section):
     indistinct: bool = True
     """Where the target is the estimate for a whole domain: aim no higher than the forget clients'
     accuracy on their own held-out samples, if that is lower by more than chance. Not where they
-    level (`level`), which is for the same end."""
+    level (`level`) or step aside (`aside`), which is for the same end."""
     ramp: float = Field(default=0.5, ge=0, le=1)
     """Share of `rounds` over which forget accuracy is led down to the target."""
     probe: int = Field(default=256, ge=1)
@@ -263,11 +264,21 @@ class FoulOptions(Section):
         if self.forget == "negated":
             # Their delta is one of learning: there is nothing to level in it.
             return 0.0
-        if fit == "sure":
+        if fit == "sure" and not self.stepping_aside(fit):
             return max(self.level, self.sure_level)
         if fit == "overfit" and not estimated:
             return max(self.level, self.overfit_level)
         return self.level
+
+    def follows_held_out(self, fit: Fit) -> bool:
+        """Whether an estimate may be lowered to the forget clients' held-out accuracy. Who levels
+        pulls held-out answers down too, and who steps aside moves what all of a domain have in
+        common: the aim would follow them further and further."""
+        return (
+            self.indistinct
+            and not self.levelling(fit, estimated=True)
+            and not self.stepping_aside(fit)
+        )
 
     def stepping_aside(self, fit: Fit) -> float:
         """The share `aside` that counts, 0 if forget clients move all of the scope."""
@@ -355,7 +366,6 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         sure_epochs=None,
         sure_forget="bounded",
         sure_level=0.0,
-        sure_aside=0.0,
         min_steps=1,
         rate=0.02,
         final_rate=1.0,

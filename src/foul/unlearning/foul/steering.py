@@ -55,8 +55,7 @@ class Steering:
         if number == 1:
             numbers["estimates"] |= self._measured(unseen)
         target = self._target()
-        # Who levels pulls held-out answers down too: the aim would follow them further and further.
-        if unseen and options.indistinct and not options.levelling(numbers["fit"], True):
+        if unseen and options.follows_held_out(numbers["fit"]):
             target = self._no_better_than_held_out(target)
         ramp = round(options.ramp * options.rounds)
         numbers["target"] = target
