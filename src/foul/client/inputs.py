@@ -17,8 +17,7 @@ def inputs(context: TaskContext) -> tuple[Tensors, Numbers]:
     r"""Mean of :math:`x x^T` over the inputs x of each layer whose weight is named: vectors, or the
     patches that a convolution sees. At most `samples` training samples are asked.
 
-    Means over samples and places: no sample can be read from them, and the server needs their sum
-    over clients alone.
+    Means over samples and places, of which the server needs the sum over clients alone.
     """
     scope = decode(take_group(context.tensors, "scope")) or held_scope(context, context.round)
     load_scope(context, scope)
@@ -28,7 +27,10 @@ def inputs(context: TaskContext) -> tuple[Tensors, Numbers]:
     net = context.net.eval()
     with torch.inference_mode():
         for extracted, z_k, _ in batches_of(context, features, rows):
-            with context.meter.step(("inputs", *extracted.shape)), sums:
+            with (
+                context.meter.step(("inputs", *context.settings["weights"], *extracted.shape)),
+                sums,
+            ):
                 net.joint_logits(z_k, net.V(extracted))
     return pack(sums.means()), {"samples": len(rows)}
 
@@ -51,7 +53,7 @@ class _Moments:
             self._hooks.pop().remove()
 
     def means(self) -> Mapping[str, Tensor]:
-        return {name: self._sums[name] / self._counts[name] for name in self._layers}
+        return {name: (self._sums[name] / self._counts[name]).cpu() for name in self._layers}
 
     def _noting(self, name: str) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
         def note(layer: nn.Module, given: tuple[Tensor, ...]) -> None:

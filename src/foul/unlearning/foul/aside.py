@@ -12,15 +12,13 @@ gradients of retain clients lie in the span of their inputs: what is changed bes
 take back.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
 
 from foul.federation.messages import Tensors
-
-_STAGE = re.compile(r"V\.layer(\d+)\.")
+from foul.unlearning.foul.scope import stages_of
 
 
 def movable(scope: Mapping[str, Tensor]) -> list[str]:
@@ -29,7 +27,7 @@ def movable(scope: Mapping[str, Tensor]) -> list[str]:
     Domains part early: there the forget clients' inputs differ from the others' most. What lies
     behind sees what all have in common.
     """
-    stages = {name: int(found[1]) for name in scope if (found := _STAGE.match(name))}
+    stages = stages_of(scope)
     first = min(stages.values(), default=0)
     return [
         name

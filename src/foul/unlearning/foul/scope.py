@@ -1,7 +1,7 @@
 """What of the network travels and changes, and what is frozen."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from torch import Tensor
 
@@ -40,10 +40,15 @@ def frozen_of(options: FoulOptions, case: Case) -> Tensors:
     }
 
 
+def stages_of(tensors: Iterable[str]) -> dict[str, int]:
+    """The stage of each of these tensors that belongs to one of V's."""
+    return {name: int(found[1]) for name in tensors if (found := _STAGE.match(name))}
+
+
 def square_convolutions(tensors: Mapping[str, Tensor]) -> Collection[str]:
     """V's convolutions with as many inputs as outputs in its last stage: half of its weights or
     more, and what lies in front of them and behind can do their part. None if V has one stage."""
-    stages = {name: int(found[1]) for name in tensors if (found := _STAGE.match(name))}
+    stages = stages_of(tensors)
     last = max(stages.values(), default=0)
     # And torch 2.13's channels-last GroupNorm crashes if its weights need a gradient and nothing in
     # front of it does.
