@@ -496,8 +496,7 @@ def test_single_clients_level_where_training_data_is_known_by_heart(
 @pytest.mark.parametrize(
     ("values", "level"),
     [
-        ({"sure": 100.0, "sure_level": 0.5, "sure_aside": 0.0}, 0.5),
-        ({"sure": 100.0, "sure_level": 0.5}, 0.0),
+        ({"sure": 100.0, "sure_level": 0.5}, 0.5),
         ({"sure": 0.0, "sure_level": 0.5}, 0.0),
         ({"sure": 0.0, "level": 0.25}, 0.25),
         ({"sure": 100.0, "sure_level": 0.5, "forget": "negated"}, 0.0),

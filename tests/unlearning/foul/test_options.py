@@ -123,14 +123,12 @@ def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure()
 
 
 def test_forget_clients_level_where_training_samples_are_known_better() -> None:
-    options = FoulOptions(level=0.1, sure_level=0.5, overfit_level=0.7, sure_aside=0)
+    options = FoulOptions(level=0.1, sure_level=0.5, overfit_level=0.7)
     assert options.levelling("fitted", False) == options.levelling("unfit", False) == 0.1
     assert options.levelling("sure", False) == options.levelling("sure", True) == 0.5
     # The estimate for a whole domain may be lowered to held-out accuracy, for the same end.
     assert options.levelling("overfit", estimated=False) == 0.7
     assert options.levelling("overfit", estimated=True) == 0.1
-    # Who steps aside leaves less to hide.
-    assert FoulOptions(level=0.1, sure_level=0.5).levelling("sure", False) == 0.1
     # Who wants a larger weight has it; a delta of learning has nothing to level.
     assert FoulOptions(level=3, sure_level=2).levelling("sure", False) == 3
     assert FoulOptions(level=3, overfit_level=2).levelling("overfit", False) == 3

@@ -148,9 +148,8 @@ class FoulOptions(Section):
     model is sure, and to lower all answers takes more from those who stay than to make the weakest
     ones wrong."""
     sure_level: float = Field(default=0.3, ge=0)
-    """The weight `level` then, if that is smaller and forget clients do not step aside
-    (`sure_aside`), which leaves less to hide: who is sure of every label is surer of those it was
-    trained on. A larger one takes more from those who stay than it hides."""
+    """The weight `level` then, if that is smaller: who is sure of every label is surer of those it
+    was trained on. A larger one takes more from those who stay than it hides."""
     sure_aside: float = Field(default=0.001, ge=0)
     """The share `aside` then, if that is 0: retain clients that are sure of every label have little
     to say against a step that costs them, and it is test samples that lose by it."""
@@ -264,7 +263,7 @@ class FoulOptions(Section):
         if self.forget == "negated":
             # Their delta is one of learning: there is nothing to level in it.
             return 0.0
-        if fit == "sure" and not self.stepping_aside(fit):
+        if fit == "sure":
             return max(self.level, self.sure_level)
         if fit == "overfit" and not estimated:
             return max(self.level, self.overfit_level)
