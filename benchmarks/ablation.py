@@ -45,6 +45,7 @@ CHANGES: dict[str, list[str]] = {
     "usual steps, however sure": ["sure=0"],
     "forget clients level": ["level=1"],
     "the weakest answers": ["forget=weakest"],
+    "forget clients step aside": ["aside=0.001"],
     "stage (1)": ["matching=false"],
 }
 """Of FOUL with all of V in its scope, one each."""

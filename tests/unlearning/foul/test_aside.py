@@ -29,8 +29,8 @@ def test_the_matrix_is_that_of_the_formula(size: int, rank: int, share: float, s
 def test_it_leads_past_what_retain_clients_see(size: int, seed: int) -> None:
     rank = size // 2
     seen = torch.randn(rank, size, generator=torch.Generator().manual_seed(seed)).double()
-    matrix = aside(seen.T @ seen / rank, 1e-9)
-    assert float((seen @ matrix).norm()) < 1e-3 * float(seen.norm())
+    matrix = aside(seen.T @ seen / rank, 1e-6)
+    assert float((seen @ matrix).norm()) < 1e-2 * float(seen.norm())
     # And takes nothing from what they never see.
     beside = torch.linalg.svd(seen).Vh[rank:]
     torch.testing.assert_close(beside @ matrix, beside, rtol=0, atol=1e-6)
