@@ -35,6 +35,7 @@ from foul.unlearning.foul.standin import StandIn
 from foul.unlearning.method import LearnedScores
 
 STEERED: dict[str, Any] = {"control": True, "standin_rounds": 2, "standin_epochs": 1.0}
+ASIDE: dict[str, Any] = STEERED | {"aside": 0.01, "precision": "int8"}
 
 
 def travelling(case: Case, *parts: str) -> Tensors:
@@ -177,7 +178,13 @@ def test_matching_leans_towards_forgetting(case_for: MakeCase) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"forget": "negated", "anchor": "all", "forget_from": "round"}, STEERED]
+    "options",
+    [
+        {},
+        {"forget": "negated", "anchor": "all", "forget_from": "round"},
+        STEERED,
+        ASIDE | {"precision": "float32"},
+    ],
 )
 def test_the_order_of_clients_does_not_matter(
     case_for: MakeCase, options: dict[str, object]
@@ -193,9 +200,10 @@ def test_the_order_of_clients_does_not_matter(
 
 
 @pytest.mark.parametrize("forget", ["client:east-0", "client:east-0,west-1", "domain:east,west"])
-def test_one_or_many_are_forgotten(case_for: MakeCase, forget: str) -> None:
+@pytest.mark.parametrize("aside", [0.0, 0.01])
+def test_one_or_many_are_forgotten(case_for: MakeCase, forget: str, aside: float) -> None:
     case = case_for(forget)
-    state, records = rounds(case, foul(rounds=2))
+    state, records = rounds(case, foul(rounds=2, aside=aside))
     assert state.round == 2
     for record in records:
         assert record["answered"] == 8
@@ -213,9 +221,10 @@ def test_a_retain_client_that_is_away_is_left_out(case_for: MakeCase) -> None:
         assert "north-0" not in record["matching"]["weights"]
 
 
-def test_simulated_dropout_is_tolerated(case_for: MakeCase) -> None:
+@pytest.mark.parametrize("values", [{}, {"aside": 0.01}, {"aside": 0.01, "precision": "int8"}])
+def test_simulated_dropout_is_tolerated(case_for: MakeCase, values: dict[str, object]) -> None:
     case = case_for(federation=FederationConfig(dropout=0.3, quorum=0.1))
-    state, records = rounds(case, foul(rounds=3))
+    state, records = rounds(case, foul(rounds=3, **values))
     assert state.round == 3
     assert any(record["failures"] for record in records)
 
@@ -899,7 +908,7 @@ def test_a_client_that_lost_everything_is_sent_the_scope_again(
 
 def test_processes_give_the_same_bits(case_for: MakeCase) -> None:
     """However requests are spread over processes, with every part of the method in use."""
-    options = STEERED | {"rounds": 2, "precision": "int8"}
+    options = ASIDE | {"rounds": 2}
     here, there = case_for(), case_for()
     engine = ProcessEngine(engine_of(there)._worker, 2, 1)
     federation = Federation(engine, FederationConfig(), 0)
@@ -988,9 +997,6 @@ def test_what_an_earlier_attempt_lost_in_8_bits_is_not_sent(
         foul(rounds=2, precision="int8", rate=0.3),
     )
     assert same_bits(attempt(tmp_path / "used"), attempt(tmp_path / "new"))
-
-
-ASIDE: dict[str, Any] = STEERED | {"aside": 0.01, "precision": "int8"}
 
 
 def test_forget_clients_step_aside(case_for: MakeCase) -> None:
