@@ -69,13 +69,14 @@ FOUR = "flower.clients=[north-0,north-1,east-0,east-1] flower.wait=1"
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("options", ["rounds=2", "rounds=2 aside=0.01"])
 def test_learning_and_forgetting_end_with_the_bits_of_this_process(
-    command: Command, config: Config, tmp_path: Path
+    command: Command, config: Config, tmp_path: Path, options: str
 ) -> None:
     command(f"learn small.toml {FOUR} --out there -q")
-    command("unlearn there --forget client:north-1 rounds=2 -q")
+    command(f"unlearn there --forget client:north-1 {options} -q")
     here = learn(config, tmp_path / "here")
-    unlearn(here.path, "client:north-1", overrides=["rounds=2"])
+    unlearn(here.path, "client:north-1", overrides=options.split())
     there = RunFolder.open(tmp_path / "there")
     for model in ("learned", "foul-client-north-1"):
         assert same_bits(here.load_model(model)[0], there.load_model(model)[0])
