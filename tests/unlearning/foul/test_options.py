@@ -144,11 +144,13 @@ def test_forget_clients_step_aside_where_the_model_is_sure() -> None:
     assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("retain_alone", "larger_mean", 3)
     chosen = options.matching_options("fitted")
     assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("retain_mean", "mean_norm", 1)
+    # A smaller radius is a wish.
+    assert FoulOptions(kappa=0.1).matching_options("sure").kappa == 0.2
     # Who wants it everywhere has it; and other choices of the matching stay as they are.
     every = FoulOptions(aside=0.1, normalise="none", radius_of="anchor", kappa=4)
     assert {every.stepping_aside(fit) for fit in (*NOT_SURE, "sure")} == {0.1}
     chosen = every.matching_options("fitted")
-    assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("none", "anchor", 4)
+    assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("none", "anchor", 8)
     assert every.matching_options("unfit").kappa == 0.5
     # The paper's deltas are of learning, and of who has left nothing is asked.
     for values in ({"forget": "negated"}, {"departed": True}, {"matching": False}):

@@ -82,7 +82,7 @@ class FoulOptions(Section):
     share of the longer ones. 0, and where `forget` is negated: they move all of the scope.
     `sure_aside` where that counts."""
     aside_kappa: float = Field(default=2.0, ge=0)
-    """The largest radius then, if `kappa` is smaller: on such ways there is less to lose."""
+    """The largest radius then, as a multiple of `kappa`: on such ways there is less to lose."""
     forget_from: Literal["round", "centre"] = "centre"
     """Where forget clients start: from the model of the round (the paper), or from where the retain
     clients' mean would lead, which is what their deltas must then conflict with."""
@@ -255,7 +255,8 @@ class FoulOptions(Section):
         )
 
     def _kappa(self, fit: Fit) -> float:
-        return max(self.kappa, self.aside_kappa) if self.stepping_aside(fit) else self.kappa
+        """The largest radius that is wanted."""
+        return self.kappa * (self.aside_kappa if self.stepping_aside(fit) else 1.0)
 
     def levelling(self, fit: Fit, estimated: bool) -> float:
         """Weight of the levelling loss of forget clients; `estimated`: the target is an estimate
