@@ -1,6 +1,7 @@
 """What each choice of FOUL contributes: one change at a time, on one learned model.
 
-The second row leaves nothing of V still, and each row below it changes one thing more.
+The first rows change one thing of FOUL as it is. Then comes an earlier FOUL, whose forget clients
+descended a bounded loss in all of V, and each row below it changes one thing of that.
 
     foul run digits --out runs/ablation --methods none,retrain --forget domain:plain ...
     python benchmarks/ablation.py runs/ablation --results benchmarks/results/ablation-digits.json
@@ -24,7 +25,14 @@ from foul.runs.folder import RunFolder
 from foul.runs.results import read_results
 from foul.unlearning.stage import unlearn
 
-ALL_OF_V = "still=nothing"
+TODAY: dict[str, list[str]] = {
+    "forget clients move all of the scope": ["aside=0"],
+    "the bounded loss, all of the scope": ["forget=bounded"],
+    "no levelling": ["level=0"],
+    "forget clients weigh 1": ["beta=1"],
+}
+"""Of FOUL, one each."""
+EARLIER = ["still=nothing", "forget=bounded", "beta=1"]
 CHANGES: dict[str, list[str]] = {
     "target known (Retrain's FA)": ["target=RETRAIN"],
     "forget clients start with the round": ["forget_from=round"],
@@ -43,16 +51,14 @@ CHANGES: dict[str, list[str]] = {
     "clients count by samples": ["fairness=0"],
     "estimate alone": ["indistinct=false"],
     "usual steps, however sure": ["sure=0"],
-    "forget clients level": ["level=1"],
-    "the weakest answers": ["forget=weakest"],
-    "forget clients step aside": ["aside=0.001"],
     "stage (1)": ["matching=false"],
 }
-"""Of FOUL with all of V in its scope, one each."""
+"""Of the earlier FOUL, one each."""
 VARIANTS: dict[str, tuple[str, list[str]]] = {
     "foul": ("foul", []),
-    "all of V": ("foul", [ALL_OF_V]),
-    **{name: ("foul", [ALL_OF_V, *texts]) for name, texts in CHANGES.items()},
+    **{name: ("foul", texts) for name, texts in TODAY.items()},
+    "earlier": ("foul", EARLIER),
+    **{name: ("foul", [*EARLIER, *texts]) for name, texts in CHANGES.items()},
     "foul-paper": ("foul-paper", []),
     "foul-printed": ("foul-printed", []),
 }

@@ -62,14 +62,14 @@ def reached(found: Sequence[Pair]) -> dict[str, str]:
         return [100 * (foul[key] - retrain[key]) for foul, retrain in found]
 
     def short(key: str) -> str:
-        return f"{mean(max(0.0, -difference) for difference in gap(key)):.1f}"
+        return f"{mean(max(0.0, -difference) for difference in gap(key)):.2f}"
 
     def share(key: str) -> str:
         return f"{mean(100 * foul[key] / retrain[key] for foul, retrain in found):.1f}"
 
     return {
         "requests": str(len(found)),
-        "abs. FA gap, at most 3": f"{mean(map(abs, gap('fa'))):.1f}",
+        "abs. FA gap, at most 3": f"{mean(map(abs, gap('fa'))):.2f}",
         "RA short, at most 1": short("ra"),
         "TA short, at most 1": short("ta"),
         "attacks as on Retrain, all": str(sum(inside(*pair) for pair in found)),

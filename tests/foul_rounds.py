@@ -23,11 +23,14 @@ PLAIN: dict[str, Any] = {
     "delta": 1.0,
     "chance": 100.0,
     "control": False,
+    "forget": "bounded",
+    "beta": 1.0,
 }
 
 
 def foul(**values: object) -> Foul:
-    """FOUL in full precision with a fixed radius; keywords change its options."""
+    """FOUL in full precision with a fixed radius and the bounded loss; keywords change its
+    options."""
     return Foul(FoulOptions.model_validate(PLAIN | values))
 
 

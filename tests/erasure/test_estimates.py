@@ -62,7 +62,7 @@ def test_a_sure_model_is_expected_to_take_more_work_and_the_same_traffic(store: 
     request, planner = forget_request(state, ["north-1"]), Planner(store, state)
     usual, sure = (
         planner.offer(
-            "foul", ["unfit=100", "sure_epochs=99", "sure_aside=0", limit], request, departed=False
+            "foul", ["unfit=100", "sure_epochs=99", limit], request, departed=False
         ).estimate
         for limit in ("sure=0", "sure=100")
     )
@@ -73,7 +73,7 @@ def test_a_sure_model_is_expected_to_take_more_work_and_the_same_traffic(store: 
 
 
 def test_stepping_aside_is_expected_to_cost_what_it_does(store: Store) -> None:
-    state, base = store.state(), OPTIONS["foul"]
+    state, base = store.state(), [*OPTIONS["foul"], "unfit_forget=weakest"]
     request, planner = forget_request(state, ["north-1"]), Planner(store, state)
     expected, spent = [], []
     for share in ("aside=0", "aside=0.01"):
@@ -111,7 +111,8 @@ def test_what_stays_still_is_expected_to_spare_traffic_and_work() -> None:
         "wall_seconds": 1.0,
     }
     estimator = Estimator(basis, network, ForgetRequest.parse("client:north-1", clients), 2)
-    options = ["rounds=2", "learned_share=0", "epochs=1", "min_steps=1", "precision=float32"]
+    work = ["rounds=2", "learned_share=0", "epochs=1", "min_steps=1", "precision=float32"]
+    options = [*work, "forget=bounded"]
     still, all_moves = (
         estimator.estimate(make_method("foul", [*options, f"still={value}"]))
         for value in ("square", "nothing")

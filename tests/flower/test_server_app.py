@@ -69,7 +69,7 @@ FOUR = "flower.clients=[north-0,north-1,east-0,east-1] flower.wait=1"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ["rounds=2", "rounds=2 aside=0.01"])
+@pytest.mark.parametrize("options", ["rounds=2 forget=bounded", "rounds=2 unfit_forget=weakest"])
 def test_learning_and_forgetting_end_with_the_bits_of_this_process(
     command: Command, config: Config, tmp_path: Path, options: str
 ) -> None:

@@ -56,7 +56,7 @@ def options(draw: st.DrawFn) -> MatchingOptions:
         beta=draw(st.sampled_from([0.5, 1.0, 3.5])),
         forget=draw(st.sampled_from(["negated", "bounded"])),
         anchor=draw(st.sampled_from(["retain", "all"])),
-        normalise=draw(st.sampled_from(["none", "retain_mean", "retain_alone"])),
+        normalise=draw(st.sampled_from(["none", "retain_mean", "retain_least"])),
         rescale=draw(st.booleans()),
     )
 
@@ -80,7 +80,7 @@ class Oracle:
         mean = norms[~forget].mean()
         brought = {"none": forget & ~forget, "retain_mean": norms > 0}.get(chosen.normalise)
         if brought is None:
-            brought = ~forget & (norms > 0)
+            brought = (~forget | (norms < mean)) & (norms > 0)
         if mean > 0:
             deltas[brought] *= (mean / norms[brought])[:, None]
         used = ~forget if chosen.anchor == "retain" else np.ones_like(forget)

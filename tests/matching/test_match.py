@@ -151,7 +151,7 @@ def test_no_anchor_but_a_radius_of_its_own_still_moves() -> None:
     assert matching.update_norm == pytest.approx(0.5 * 5**0.5, rel=1e-6)
 
 
-@pytest.mark.parametrize("normalise", ["none", "retain_mean", "retain_alone"])
+@pytest.mark.parametrize("normalise", ["none", "retain_mean", "retain_least"])
 def test_retain_clients_that_send_nothing_do_not_stop_forgetting(normalise: Normalise) -> None:
     deltas = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]])
     gram, forget = deltas @ deltas.T, [False, False, True]
@@ -180,7 +180,7 @@ def test_one_client() -> None:
 def test_a_zero_delta_among_others() -> None:
     deltas = DELTAS.copy()
     deltas[1] = deltas[5] = 0
-    for normalise in ("none", "retain_mean", "retain_alone"):
+    for normalise in ("none", "retain_mean", "retain_least"):
         options = MatchingOptions(normalise=normalise)
         matching = match(deltas @ deltas.T, FORGET, options)
         assert np.isfinite(matching.weights).all()

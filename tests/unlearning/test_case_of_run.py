@@ -24,6 +24,7 @@ def test_what_clients_told_of_the_learned_model(tmp_path: Path) -> None:
     scores = learned_scores(RunFolder(tmp_path))
     assert scores.losses == {"a": 0.3, "b": 0.4}
     assert scores.gaps == {"a": pytest.approx(0.4)}
+    assert scores.held_out == {"a": 0.5, "c": 0.5}
 
 
 def test_a_run_that_was_not_evaluated_says_nothing(tmp_path: Path) -> None:

@@ -20,12 +20,11 @@ _NEUTRAL = (
     *(("unfit_rate", None), ("unfit_momentum", 0.0), ("unfit_kappa", None)),
     *(("sure", 0.0), ("sure_epochs", None), ("level", 0.0), ("sure_level", 0.0)),
     *(("probe_together", 0), ("still", "nothing")),
-    *(("sure_forget", "bounded"), ("depth", 1.0), ("overfit", 1.0), ("overfit_level", 0.0)),
-    *(("pool", False), ("curve", 0.0)),
-    *(("aside", 0.0), ("aside_kappa", 2.0), ("sure_aside", 0.001)),
+    *(("depth", 1.0), ("overfit", 1.0), ("overfit_level", 0.0)),
+    *(("pool", False), ("curve", 0.0), ("unfit_forget", "bounded")),
+    *(("aside", 0.0), ("aside_kappa", 2.0), ("calibrate", False), ("handicap", None)),
 )
-"""Options that came later: at these values they decide nothing. (`sure_aside` decides something
-where a model is sure of every label; results of such models that are older are kept with 0.)"""
+"""Options that came later: at these values they decide nothing."""
 _BULK = ("records", "identity", "model")
 """What belongs to the run folder, not to a table."""
 

@@ -106,7 +106,8 @@ def match_products(
     reference = _reference(norms, mask, options)
     stretch = np.ones_like(norms)
     if options.normalise != "none" and mean_norm > 0.0:
-        brought = ~mask if options.normalise == "retain_alone" else np.ones_like(mask)
+        short = norms < mean_norm if options.normalise == "retain_least" else True
+        brought = ~mask | short
         np.divide(mean_norm, norms, out=stretch, where=brought & (norms > 0.0))
         norms = stretch * norms
 

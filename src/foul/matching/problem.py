@@ -12,7 +12,7 @@ Radius = Literal["kappa", "sqrt_kappa"]
 RadiusOf = Literal["anchor", "mean_norm", "larger_mean"]
 Forget = Literal["negated", "bounded"]
 Anchor = Literal["retain", "all"]
-Normalise = Literal["none", "retain_mean", "retain_alone"]
+Normalise = Literal["none", "retain_mean", "retain_least"]
 Flag = Literal["ok", "no_direction", "no_anchor"]
 
 
@@ -37,7 +37,8 @@ class MatchingOptions:
             with a minus), `bounded` if they descended a bounded unlearning loss (with a plus).
         anchor: `retain` (g is the mean of the retain deltas) or `all` (the paper).
         normalise: `retain_mean` first brings every delta to the retain clients' mean norm;
-            `retain_alone` only those of the retain clients.
+            `retain_least` does so to those of the retain clients, and to shorter ones of forget
+            clients; longer ones keep their length.
         rescale: divide the update by 1 + kappa^2, as the authors' code does.
     """
 

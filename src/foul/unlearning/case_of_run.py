@@ -55,6 +55,7 @@ def learned_scores(folder: RunFolder) -> LearnedScores:
             for client, told in held_out.items()
             if client in train
         },
+        {client: told["accuracy"] for client, told in held_out.items()},
     )
 
 

@@ -20,6 +20,8 @@ class LearnedScores:
     """Mean loss on the training samples."""
     gaps: Mapping[str, float] = field(default_factory=dict)
     """Accuracy on the training samples above that on the held-out ones."""
+    held_out: Mapping[str, float] = field(default_factory=dict)
+    """Accuracy on the held-out samples."""
 
 
 @dataclass(frozen=True)

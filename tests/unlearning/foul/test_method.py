@@ -35,7 +35,8 @@ from foul.unlearning.foul.standin import StandIn
 from foul.unlearning.method import LearnedScores
 
 STEERED: dict[str, Any] = {"control": True, "standin_rounds": 2, "standin_epochs": 1.0}
-ASIDE: dict[str, Any] = STEERED | {"aside": 0.01, "precision": "int8"}
+WEAKEST: dict[str, Any] = {"forget": "weakest", "aside": 0.01}
+ASIDE: dict[str, Any] = STEERED | WEAKEST | {"precision": "int8"}
 
 
 def travelling(case: Case, *parts: str) -> Tensors:
@@ -200,10 +201,12 @@ def test_the_order_of_clients_does_not_matter(
 
 
 @pytest.mark.parametrize("forget", ["client:east-0", "client:east-0,west-1", "domain:east,west"])
-@pytest.mark.parametrize("aside", [0.0, 0.01])
-def test_one_or_many_are_forgotten(case_for: MakeCase, forget: str, aside: float) -> None:
+@pytest.mark.parametrize("values", [{}, WEAKEST])
+def test_one_or_many_are_forgotten(
+    case_for: MakeCase, forget: str, values: dict[str, object]
+) -> None:
     case = case_for(forget)
-    state, records = rounds(case, foul(rounds=2, aside=aside))
+    state, records = rounds(case, foul(rounds=2, **values))
     assert state.round == 2
     for record in records:
         assert record["answered"] == 8
@@ -221,7 +224,7 @@ def test_a_retain_client_that_is_away_is_left_out(case_for: MakeCase) -> None:
         assert "north-0" not in record["matching"]["weights"]
 
 
-@pytest.mark.parametrize("values", [{}, {"aside": 0.01}, {"aside": 0.01, "precision": "int8"}])
+@pytest.mark.parametrize("values", [{}, WEAKEST, WEAKEST | {"precision": "int8"}])
 def test_simulated_dropout_is_tolerated(case_for: MakeCase, values: dict[str, object]) -> None:
     case = case_for(federation=FederationConfig(dropout=0.3, quorum=0.1))
     state, records = rounds(case, foul(rounds=3, **values))
@@ -505,10 +508,10 @@ def test_single_clients_level_where_training_data_is_known_by_heart(
 @pytest.mark.parametrize(
     ("values", "level"),
     [
-        ({"sure": 100.0, "sure_level": 0.5}, 0.5),
-        ({"sure": 0.0, "sure_level": 0.5}, 0.0),
-        ({"sure": 0.0, "level": 0.25}, 0.25),
-        ({"sure": 100.0, "sure_level": 0.5, "forget": "negated"}, 0.0),
+        ({"forget": "weakest", "level": 0.25}, 0.25),
+        ({"forget": "weakest", "sure": 100.0, "level": 0.25, "sure_level": 0.5}, 0.5),
+        ({"forget": "bounded", "level": 0.25}, 0.0),
+        ({"forget": "negated", "level": 0.25}, 0.0),
     ],
 )
 def test_forget_clients_alone_level_where_they_are_told_to(
@@ -533,14 +536,15 @@ def test_where_the_data_is_not_fitted_the_radius_is_smaller(case_for: MakeCase) 
 @pytest.mark.parametrize(
     ("values", "loss"),
     [
-        ({"sure": 100.0}, "weakest"),
-        ({"sure": 0.0}, "bounded"),
-        ({"sure": 100.0, "sure_forget": "bounded"}, "bounded"),
-        ({"sure": 0.0, "forget": "weakest"}, "weakest"),
-        ({"sure": 100.0, "forget": "negated"}, "cross_entropy"),
+        ({"forget": "weakest"}, "weakest"),
+        ({"forget": "weakest", "unfit": 0.0}, "bounded"),
+        ({"forget": "weakest", "unfit": 0.0, "unfit_forget": "weakest"}, "weakest"),
+        ({"forget": "bounded"}, "bounded"),
+        ({"forget": "negated"}, "cross_entropy"),
+        ({"forget": "negated", "unfit": 0.0}, "cross_entropy"),
     ],
 )
-def test_where_the_model_is_sure_forget_clients_bring_down_their_weakest_answers(
+def test_where_the_data_is_fitted_forget_clients_bring_down_their_weakest_answers(
     case_for: MakeCase, values: dict[str, object], loss: str
 ) -> None:
     case = case_for()
@@ -690,7 +694,8 @@ def test_what_was_tried_is_what_the_model_would_do_there(
     count: int,
 ) -> None:
     case = case_for(norm=norm)
-    chosen = foul(target=0.1, probe=samples, probe_together=together, **STEERED)
+    options = {"probe": samples, "probe_together": together, "calibrate": False}
+    chosen = foul(target=0.1, **options, **STEERED)
     _, records = rounds(case, chosen, 1)
     pairs = engine_of(case).of_task("probe")
     assert [request.client for request, _ in pairs] == ["east-0", "east-1"]
@@ -710,6 +715,25 @@ def test_what_was_tried_is_what_the_model_would_do_there(
                     answers = net.eval()(to_float(images)).argmax(1)
                 correct += int((answers == labels).sum())
         assert records[0]["tried"][place] == correct / (2 * count)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("start", ["centre", "round"])
+def test_what_was_tried_begins_where_all_samples_are(
+    case_for: MakeCase, precision: str, start: str
+) -> None:
+    """Who started at the centre has told how all samples are answered there; else nothing is known
+    of it but what was tried."""
+    case = case_for()
+    few = {"probe": 5, "probe_together": 0, "precision": precision, "forget_from": start}
+    _, records = rounds(case, foul(target=0.1, **few, **STEERED), 2)
+    for record, number in zip(records, (1, 2), strict=True):
+        replies = [r for q, r in engine_of(case).of_task("probe") if q.round == number]
+        hits = [r.numbers["correct"] for r in replies]
+        plain = [sum(at) / 10 for at in zip(*hits, strict=True)]
+        moved = record["forget_train"] - plain[0] if start == "centre" else 0.0
+        expected = [min(1.0, max(0.0, share + moved)) for share in plain]
+        assert record["tried"] == pytest.approx(expected)
 
 
 def test_a_forget_client_away_when_radii_are_tried(case_for: MakeCase) -> None:

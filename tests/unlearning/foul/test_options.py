@@ -5,7 +5,8 @@ from foul.matching import MatchingOptions
 from foul.unlearning import Foul, FoulOptions, paper_options
 from foul.unlearning.foul.options import Fit, Pace
 
-NOT_SURE: tuple[Fit, ...] = ("unfit", "overfit", "fitted")
+FITTED: tuple[Fit, ...] = ("fitted", "sure")
+LEARNING: tuple[Fit, ...] = ("unfit", "overfit")
 
 
 @pytest.mark.parametrize(
@@ -61,8 +62,8 @@ def test_stored_updates_count_with_a_minus_whatever_forget_says() -> None:
     for forget in ("weakest", "bounded", "negated"):
         options = FoulOptions.model_validate({"forget": forget, "departed": True})
         assert options.matching_options("fitted").forget == "negated"
-        assert options.matching_options("fitted").sign == -1
-    for forget, sign in (("weakest", 1), ("bounded", 1), ("negated", -1)):
+        assert options.matching_options("fitted").sign == -options.beta
+    for forget, sign in (("weakest", 2), ("bounded", 2), ("negated", -2)):
         assert (
             FoulOptions.model_validate({"forget": forget}).matching_options("fitted").sign == sign
         )
@@ -104,68 +105,79 @@ def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure()
     unfit = {"unfit_epochs": 2, "unfit_rate": 0.1, "unfit_momentum": 0.4, "unfit_kappa": 0.3}
     values = {"epochs": 1, "rate": 0.2, "sure_epochs": 3}
     options = FoulOptions.model_validate(values | unfit)
-    assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 1.0, "bounded")
+    assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 2.0, "weakest")
     assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3, "bounded")
     assert options.pace("overfit") == Pace(2, 0.1, 2, 0.4, 1.0, "bounded")
     assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 2.0, "weakest")
     # Nothing said of it, it is the same; and a smaller radius is a wish.
     assert FoulOptions(rate=0.2, unfit_rate=None).pace("unfit").rate == 0.2
-    same = FoulOptions(epochs=1, sure_epochs=None, sure_forget="bounded", sure_aside=0)
+    same = FoulOptions(epochs=1, sure_epochs=None)
     assert same.pace("sure") == same.pace("fitted")
     # Who wants more epochs has them.
     assert FoulOptions(epochs=5, sure_epochs=2).pace("sure").epochs == 5
-    # The paper's form stays the paper's, and who wants the weakest answers has them everywhere.
-    assert FoulOptions(forget="negated").pace("sure").forget == "negated"
-    fits: tuple[Fit, ...] = ("unfit", "overfit", "fitted", "sure")
-    assert {FoulOptions(forget="weakest").pace(fit).forget for fit in fits} == {"weakest"}
+    # Another loss is a wish, and who wants the weakest answers has them everywhere.
+    for forget in ("bounded", "negated"):
+        chosen = FoulOptions.model_validate({"forget": forget})
+        assert {chosen.pace(fit).forget for fit in FITTED + LEARNING} == {forget}
+    every = FoulOptions(unfit_forget="weakest")
+    assert {every.pace(fit).forget for fit in FITTED + LEARNING} == {"weakest"}
     assert FoulOptions(unfit_kappa=None).pace("unfit").kappa == 1.0
     assert FoulOptions(kappa=0.1).pace("unfit").kappa == 0.1
 
 
-def test_forget_clients_level_where_training_samples_are_known_better() -> None:
-    options = FoulOptions(level=0.1, sure_level=0.5, overfit_level=0.7)
-    assert options.levelling("fitted", False) == options.levelling("unfit", False) == 0.1
-    assert options.levelling("sure", False) == options.levelling("sure", True) == 0.5
-    # The estimate for a whole domain may be lowered to held-out accuracy, for the same end.
+def test_who_brings_down_the_weakest_answers_levels() -> None:
+    options = FoulOptions(level=0.1, sure_level=0.2, overfit_level=0.7)
+    for estimated in (False, True):
+        assert options.levelling("fitted", estimated) == 0.1
+        assert options.levelling("sure", estimated) == 0.2
+        # The bounded loss has a slope of its own.
+        assert options.levelling("unfit", estimated) == 0
+    # Of clients that are known by heart accuracy does not say enough, whatever they descend. The
+    # estimate for a whole domain may be lowered to held-out accuracy, for the same end.
     assert options.levelling("overfit", estimated=False) == 0.7
-    assert options.levelling("overfit", estimated=True) == 0.1
-    # Who wants a larger weight has it; a delta of learning has nothing to level.
-    assert FoulOptions(level=3, sure_level=2).levelling("sure", False) == 3
-    assert FoulOptions(level=3, overfit_level=2).levelling("overfit", False) == 3
-    assert FoulOptions(level=3, forget="negated").levelling("sure", False) == 0
-    assert FoulOptions(forget="negated").levelling("overfit", False) == 0
+    assert options.levelling("overfit", estimated=True) == 0
+    every = FoulOptions(level=0.1, unfit_forget="weakest")
+    assert every.levelling("unfit", False) == every.levelling("overfit", True) == 0.1
+    # A delta of learning has nothing to level.
+    assert {FoulOptions(forget="negated").levelling(fit, False) for fit in FITTED + LEARNING} == {0}
 
 
-def test_forget_clients_step_aside_where_the_model_is_sure() -> None:
-    options = FoulOptions(sure_aside=0.5, aside_kappa=3)
-    assert options.stepping_aside("sure") == 0.5
-    assert {options.stepping_aside(fit) for fit in NOT_SURE} == {0.0}
+def test_who_brings_down_the_weakest_answers_steps_aside() -> None:
+    options = FoulOptions(aside=0.5, aside_kappa=3)
+    assert {options.stepping_aside(fit) for fit in FITTED} == {0.5}
+    assert {options.stepping_aside(fit) for fit in LEARNING} == {0.0}
     chosen = options.matching_options("sure")
-    assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("retain_alone", "larger_mean", 3)
-    chosen = options.matching_options("fitted")
+    assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("retain_least", "larger_mean", 3)
+    chosen = options.matching_options("overfit")
     assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("retain_mean", "mean_norm", 1)
     # A smaller radius is a wish.
     assert FoulOptions(kappa=0.1).matching_options("sure").kappa == 0.2
-    # Who wants it everywhere has it; and other choices of the matching stay as they are.
-    every = FoulOptions(aside=0.1, normalise="none", radius_of="anchor", kappa=4)
-    assert {every.stepping_aside(fit) for fit in (*NOT_SURE, "sure")} == {0.1}
+    # Other choices of the matching stay as they are.
+    every = FoulOptions(
+        aside=0.1, unfit_forget="weakest", normalise="none", radius_of="anchor", kappa=4
+    )
+    assert {every.stepping_aside(fit) for fit in FITTED + LEARNING} == {0.1}
     chosen = every.matching_options("fitted")
     assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("none", "anchor", 8)
     assert every.matching_options("unfit").kappa == 0.5
-    # The paper's deltas are of learning, and of who has left nothing is asked.
-    for values in ({"forget": "negated"}, {"departed": True}, {"matching": False}):
+    # Another loss is too flat for it, and of who has left nothing is asked.
+    for values in (
+        *({"forget": "negated"}, {"forget": "bounded"}, {"departed": True}),
+        *({"matching": False}, {"aside": 0.0}),
+    ):
         away = FoulOptions.model_validate({"aside": 0.1, **values})
-        assert {away.stepping_aside(fit) for fit in (*NOT_SURE, "sure")} == {0.0}
+        assert {away.stepping_aside(fit) for fit in FITTED + LEARNING} == {0.0}
     assert paper_options().stepping_aside("sure") == 0
 
 
 def test_an_aim_does_not_follow_who_pulls_it_down() -> None:
-    plain = FoulOptions(sure_aside=0, sure_level=0)
-    assert all(plain.follows_held_out(fit) for fit in (*NOT_SURE, "sure"))
-    assert not FoulOptions(indistinct=False).follows_held_out("fitted")
-    for chasing in (FoulOptions(sure_aside=0.1, sure_level=0), FoulOptions(sure_aside=0)):
-        assert not chasing.follows_held_out("sure")
-        assert all(chasing.follows_held_out(fit) for fit in NOT_SURE)
+    plain = FoulOptions(aside=0, level=0)
+    assert all(plain.follows_held_out(fit) for fit in FITTED + LEARNING)
+    assert not FoulOptions(aside=0, level=0, indistinct=False).follows_held_out("fitted")
+    assert not FoulOptions(aside=0, level=0.1).follows_held_out("fitted")
+    # By default, forget clients step aside where the data is fitted.
+    assert not any(FoulOptions().follows_held_out(fit) for fit in FITTED)
+    assert all(FoulOptions().follows_held_out(fit) for fit in LEARNING)
 
 
 @pytest.mark.parametrize(

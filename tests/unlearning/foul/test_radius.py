@@ -2,11 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foul.unlearning.foul.radius import POINTS, aim_for, choose_radius, is_flat
+from foul.unlearning.foul.counts import Counts
+from foul.unlearning.foul.radius import POINTS, Trial, accuracies, aim_for, choose_radius, is_flat
 
 shares = st.integers(0, 128).map(lambda hits: hits / 128)
-accuracies = st.lists(shares, min_size=len(POINTS), max_size=len(POINTS))
-falling = accuracies.map(lambda values: sorted(values, reverse=True))
+tried = st.lists(shares, min_size=len(POINTS), max_size=len(POINTS))
+falling = tried.map(lambda values: sorted(values, reverse=True))
 
 
 def between(values: list[float], place: float) -> float:
@@ -27,7 +28,7 @@ def test_the_accuracy_at_the_chosen_radius_is_the_aim(values: list[float], aim: 
     assert expected == pytest.approx(max(values[-1], min(values[0], aim)))
 
 
-@given(accuracies, shares)
+@given(tried, shares)
 def test_it_is_the_smallest_radius_that_does(values: list[float], aim: float) -> None:
     """However the accuracies wander."""
     radius, expected = choose_radius(POINTS, values, aim)
@@ -42,7 +43,7 @@ def test_it_is_the_smallest_radius_that_does(values: list[float], aim: float) ->
         assert all(value > expected for value in nearer)
 
 
-@given(accuracies, shares)
+@given(tried, shares)
 def test_what_is_low_enough_already_needs_no_radius(values: list[float], aim: float) -> None:
     radius, expected = choose_radius(POINTS, [min(values[0], aim), *values[1:]], aim)
     assert (radius, expected) == (0.0, min(values[0], aim))
@@ -116,3 +117,49 @@ def test_a_loss_is_flat_where_no_radius_helps(
 ) -> None:
     assert is_flat(accuracies, aim, 0.01) is flat
     assert not is_flat(accuracies, aim, 0.0)
+
+
+@st.composite
+def trials(draw: st.DrawFn, all_of_them: bool = False) -> Trial:
+    samples = draw(st.integers(1, 50))
+    hits = st.integers(0, samples)
+    tried = [
+        Counts(count, samples)
+        for count in draw(st.lists(hits, min_size=len(POINTS), max_size=len(POINTS)))
+    ]
+    if all_of_them:
+        return Trial(tried, tried[0])
+    whole = draw(st.integers(samples, 500))
+    return Trial(tried, Counts(draw(st.integers(0, whole)), whole))
+
+
+@given(st.lists(trials(all_of_them=True), min_size=1, max_size=4))
+def test_accuracies_of_who_tried_with_all_samples_are_counted(told: list[Trial]) -> None:
+    samples = sum(trial.centre.samples for trial in told)
+    for place, share in enumerate(accuracies(told)):
+        # The very bits: what was measured before stays what it was.
+        assert share == sum(trial.tried[place].correct for trial in told) / samples
+
+
+@given(st.lists(trials(), min_size=1, max_size=4))
+def test_accuracies_begin_where_all_samples_are_and_move_with_those_tried(
+    told: list[Trial],
+) -> None:
+    found = accuracies(told)
+    samples = sum(trial.centre.samples for trial in told)
+    assert found[0] == pytest.approx(sum(trial.centre.correct for trial in told) / samples)
+    for place, share in enumerate(found):
+        moved = sum(
+            trial.centre.samples * (trial.tried[place].share - trial.tried[0].share)
+            for trial in told
+        )
+        assert share == pytest.approx(min(1.0, max(0.0, found[0] + moved / samples)))
+
+
+def test_accuracies_worked_out_by_hand() -> None:
+    """Of 10 tried samples 8 and then 6 are right, of all 100 at first 70: then 50 are."""
+    trial = Trial([Counts(8, 10), Counts(6, 10)], Counts(70, 100))
+    assert accuracies([trial]) == pytest.approx([0.7, 0.5])
+    # A client of 300 samples counts three times as much.
+    other = Trial([Counts(10, 10), Counts(0, 10)], Counts(300, 300))
+    assert accuracies([trial, other]) == pytest.approx([0.925, 0.125])

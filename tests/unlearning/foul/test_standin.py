@@ -71,6 +71,16 @@ def test_without_held_out_samples_it_is_the_stand_ins_own_accuracy(
     assert on_the_line(forget, *pair, 0.45, slope, MANY) == pytest.approx(smoothed(forget))
 
 
+@given(counts(), counts(), counts(), st.floats(-6, 6))
+def test_an_estimate_has_a_limit(
+    forget: Counts, retain: Counts, learned: Counts, limit: float
+) -> None:
+    free = on_the_line(forget, retain, learned, 0.45, 0.4, 10)
+    bound = on_the_line(forget, retain, learned, 0.45, 0.4, 10, limit)
+    # Chance stands all the same.
+    assert bound == pytest.approx(min(free, max(0.1, 1 / (1 + math.exp(-limit)))))
+
+
 def train(case: Case, rounds: int = 2) -> tuple[StandIn, Tensors]:
     standin = StandIn(case, OPTIONS)
     state = standin.start()

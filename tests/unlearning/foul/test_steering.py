@@ -1,3 +1,4 @@
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from foul.data import ClientData
 from foul.errors import UserError
 from foul.federation.messages import Reply, Request
 from foul.unlearning.foul.steering import weighted_mean
+from foul.unlearning.method import LearnedScores
 
 
 def test_means_are_weighted_unless_nothing_weighs() -> None:
@@ -54,13 +56,11 @@ def told_of_held_out(correct: int) -> Callable[[Request, Reply], Reply]:
         (0, {}, True),
         (0, {"indistinct": False}, False),
         (100, {}, False),
+        (0, {"forget": "weakest", "level": 0.0, "aside": 0.0}, True),
         # Who levels sees to it already, and pulls held-out answers down on the way.
-        (0, {"level": 1.0}, False),
-        (0, {"sure": 100.0, "sure_level": 1.0, "sure_aside": 0.0}, False),
-        (0, {"sure": 100.0, "sure_level": 0.0, "sure_aside": 0.0}, True),
+        (0, {"forget": "weakest", "level": 1.0, "aside": 0.0}, False),
         # So does who steps aside.
-        (0, {"sure": 100.0}, False),
-        (0, {"aside": 0.01}, False),
+        (0, {"forget": "weakest", "level": 0.0, "aside": 0.01}, False),
     ],
 )
 def test_training_samples_of_a_whole_domain_are_known_no_better_than_held_out_ones(
@@ -86,6 +86,34 @@ def test_a_difference_within_chance_is_none(case_for: MakeCase) -> None:
         case = case_for("domain:east", meddle=told_of_held_out(count))
         _, [record] = rounds(case, foul(**chosen), 1)
         assert record["target"] == pytest.approx(target)
+
+
+@pytest.mark.parametrize(
+    ("told", "right", "samples"),
+    [
+        ({"east-0": 1 / 3, "east-1": 2 / 3}, 3, 6),
+        ({"east-0": 1.0, "east-1": 1.0}, 6, 6),
+        # Who told nothing, or no accuracy, does not count.
+        ({"east-0": 1 / 3}, 1, 3),
+        ({"east-0": 1 / 3, "east-1": math.nan}, 1, 3),
+        ({"east-0": 1 / 3, "east-1": 7.0}, 1, 3),
+        ({"west-0": 0.0}, 0, 0),
+    ],
+)
+def test_who_never_saw_a_domain_knows_it_less_well_than_who_did(
+    case_for: MakeCase, told: dict[str, float], right: int, samples: int
+) -> None:
+    case = replace(case_for("domain:east"), scores=LearnedScores(held_out=told))
+    assert {c.samples["validation"] for c in case.request.forget} == {3}
+    values = {"control": True, "standin_rounds": 1, "standin_epochs": 1.0, "offset": 3.0}
+    high, _ = rounds(case_for("domain:east"), foul(**values), 1)
+    for handicap in (0.5, 2.0, None):
+        state, _ = rounds(case, foul(handicap=handicap, **values), 1)
+        expected = high.numbers["estimates"]["east"]
+        if samples and handicap is not None:
+            odds = (right + 0.5) / (samples - right + 0.5) * math.exp(-handicap)
+            expected = max(1 / case.classes, min(expected, odds / (1 + odds)))
+        assert state.numbers["estimates"]["east"] == pytest.approx(expected)
 
 
 def test_what_peers_told_of_their_domain_stands(case_for: MakeCase) -> None:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 
 from foul.client.compress import decode, encode
@@ -12,9 +11,10 @@ from foul.client.symmetric import pack, unpack
 from foul.federation.federation import QuorumError, RoundLog
 from foul.federation.messages import ClientInfo, Numbers, Tensors, added, join_groups, take_group
 from foul.unlearning.foul.aside import aside, movable, pooled_moments
+from foul.unlearning.foul.counts import Counts
 from foul.unlearning.foul.messages import Message
 from foul.unlearning.foul.options import FoulOptions
-from foul.unlearning.foul.radius import POINTS
+from foul.unlearning.foul.radius import POINTS, Trial, accuracies
 from foul.unlearning.foul.replies import Replies
 from foul.unlearning.foul.scope import frozen_of
 from foul.unlearning.foul.steering import unseen_domains
@@ -203,7 +203,7 @@ class Asking:
             "points": list(POINTS),
             "samples": self._options.tried(len(self._case.request.forget)),
         }
-        correct, samples, log = np.zeros(len(POINTS)), 0, RoundLog()
+        trials, log = [], RoundLog()
         for reply in self._case.federation.ask(
             "probe",
             self._case.request.forget,
@@ -213,7 +213,15 @@ class Asking:
             stage=self._stage,
             log=log,
         ):
-            correct += reply.numbers["correct"]
-            samples += reply.numbers["samples"]
+            tried = [Counts(hits, reply.numbers["samples"]) for hits in reply.numbers["correct"]]
+            trials.append(Trial(tried, self._at_the_centre(reply.client, replies) or tried[0]))
         replies.log.spent(log.costs)
-        return [float(share) for share in correct / max(1, samples)]
+        return accuracies(trials)
+
+    def _at_the_centre(self, client: str, replies: Replies) -> Counts | None:
+        """How a forget client answers all of its training samples there, if that is where it
+        started from; None if that is unknown."""
+        told = replies.scores.get(client, {}).get("train")
+        if told is None or not (self._options.calibrate and replies.start):
+            return None
+        return Counts(told["correct"], told["samples"])

@@ -55,10 +55,10 @@ class FoulOptions(Section):
     without."""
     matching: bool = True
     """Stage (1)+(2); off: stage (1), FedAvg of the scope over retain clients."""
-    forget: Forget = "bounded"
-    """What forget clients send: the delta of a bounded unlearning loss, that of bringing down as
-    many of the weakest answers as the target says must be wrong (`weakest`), or of cross-entropy
-    (the paper), which then counts with a minus. `sure_forget` where that counts."""
+    forget: Forget = "weakest"
+    """What forget clients send: the delta of bringing down as many of the weakest answers as the
+    target says must be wrong (`weakest`), of a bounded unlearning loss of all answers, or of
+    cross-entropy (the paper), which then counts with a minus. `unfit_forget` where that counts."""
     depth: float = Field(default=1.0, ge=0)
     """How far down `weakest` brings them: to a margin log(p_y / (1 - p_y)) of minus this."""
     flat: float = Field(default=0.01, ge=0)
@@ -69,18 +69,19 @@ class FoulOptions(Section):
     taken. 0: never."""
     steep_rate: float = Field(default=0.25, gt=0)
     """Their local learning rate then, as a share of the rate."""
-    level: float = Field(default=0.0, ge=0)
-    """Weight of a second loss of forget clients, unless `forget` is negated: by how much they are
-    surer of their training samples than of their own held-out ones, quantile by quantile. It is
-    such differences that attacks see, and accuracy does not show them. `sure_level` or
-    `overfit_level` where these count."""
-    aside: float = Field(default=0.0, ge=0)
-    """Forget clients move the weights of V's first stage and of the head only, in directions that
-    retain clients do not use: their gradients are multiplied by lambda (C + lambda)^-1, with C the
-    second moment of the layer's inputs over the retain clients and lambda this share of its mean
-    eigenvalue. Their deltas then keep their length beside the retain clients', and the radius is a
-    share of the longer ones. 0, and where `forget` is negated: they move all of the scope.
-    `sure_aside` where that counts."""
+    level: float = Field(default=0.3, ge=0)
+    """Weight of a second loss of forget clients that bring down their weakest answers: by how much
+    they are surer of their training samples than of their own held-out ones, quantile by quantile.
+    It is such differences that attacks see, and accuracy does not show them; and when nearly enough
+    answers are wrong, this loss still has a slope. `sure_level` or `overfit_level` where these
+    count."""
+    aside: float = Field(default=0.001, ge=0)
+    """Forget clients that bring down their weakest answers move the weights of V's first stage and
+    of the head only, in directions that retain clients do not use: their gradients are multiplied
+    by lambda (C + lambda)^-1, with C the second moment of the layer's inputs over the retain
+    clients and lambda this share of its mean eigenvalue. Their deltas are then never shortened to
+    the retain clients', and the radius is a share of the longer ones. 0: they move all of the
+    scope, as who descends another loss does: in these directions that is too flat."""
     aside_kappa: float = Field(default=2.0, ge=0)
     """The largest radius then, as a multiple of `kappa`: on such ways there is less to lose."""
     forget_from: Literal["round", "centre"] = "centre"
@@ -102,8 +103,9 @@ class FoulOptions(Section):
     kappa: float = Field(default=1.0, ge=0)
     """Radius of the ball around the anchor; with `control`, the largest one. At most `unfit_kappa`
     where that counts."""
-    beta: float = Field(default=1.0, gt=0)
-    """Weight of the forget clients in the matching."""
+    beta: float = Field(default=2.0, gt=0)
+    """Weight of the forget clients in the matching. At 1 the optimum may be little more than what
+    retain clients have in common, and a longer way along it forgets less."""
     rescale: bool = False
     """Divide the update by 1 + kappa^2, as the authors do."""
     server_rate: float = Field(default=1.0, gt=0)
@@ -113,9 +115,9 @@ class FoulOptions(Section):
     these count."""
     unfit: float = Field(default=0.35, ge=0)
     """The learned model's mean loss on the retain clients' training samples above which it has not
-    fitted them: there is something to learn then, where else clients would only drift. Four
-    options then count instead of `epochs`, `rate` and `kappa`, for as many rounds as `extra`
-    allows."""
+    fitted them: there is something to learn then, where else clients would only drift. Five
+    options then count instead of `epochs`, `rate`, `kappa` and `forget`, for as many rounds as
+    `extra` allows."""
     unfit_epochs: float = Field(default=1.5, gt=0)
     """Local epochs then."""
     unfit_rate: float | None = Field(default=0.03, gt=0)
@@ -127,15 +129,19 @@ class FoulOptions(Section):
     """The largest radius then, if `kappa` is larger: steps are longer, and beyond half of their
     norm the radius takes more from retain clients than from forget clients. The paper's form has
     none of its own."""
+    unfit_forget: Literal["weakest", "bounded"] = "bounded"
+    """What forget clients descend then, if `forget` is weakest: samples that are not sure yet are
+    brought down by the bounded loss, and those that need not be wrong do not stay as they are."""
     overfit: float = Field(default=0.2, ge=0, le=1)
     """The accuracy on the retain clients' training samples above that on their held-out ones from
     which on a model that has fitted them, and is not sure of all, has learned them by heart: the
     longer work of `unfit_epochs`, `unfit_rate` and `unfit_momentum` then still makes it better on
-    others, and the radius may be as large as `kappa`. 1: never."""
+    others, forget clients descend `unfit_forget`, and the radius may be as large as `kappa`.
+    1: never."""
     overfit_level: float = Field(default=1.0, ge=0)
-    """The weight `level` then, if that is smaller and the target is no estimate for a whole domain,
-    which `indistinct` may lower: the accuracy of single clients is soon where it should be, and
-    their training samples are still answered more surely than others."""
+    """The weight `level` then, whatever forget clients descend, unless the target is an estimate
+    for a whole domain, which `indistinct` may lower: the accuracy of single clients is soon where
+    it should be, and their training samples are still answered more surely than others."""
     sure: float = Field(default=0.02, ge=0)
     """The loss of `unfit` below which the model is sure of every label. Retain clients then give
     back in a round what was forgotten in the one before, and in long steps both sides only tear at
@@ -143,16 +149,9 @@ class FoulOptions(Section):
     sure_epochs: float | None = Field(default=1.4, gt=0)
     """Local epochs then, if `epochs` are fewer, in steps so much shorter that the way (rate times
     steps) stays as long. The paper's form has none of its own."""
-    sure_forget: Literal["weakest", "bounded"] = "weakest"
-    """What forget clients descend then, if `forget` is bounded: that loss has no slope where the
-    model is sure, and to lower all answers takes more from those who stay than to make the weakest
-    ones wrong."""
-    sure_level: float = Field(default=0.3, ge=0)
-    """The weight `level` then, if that is smaller: who is sure of every label is surer of those it
-    was trained on. A larger one takes more from those who stay than it hides."""
-    sure_aside: float = Field(default=0.001, ge=0)
-    """The share `aside` then, if that is 0: retain clients that are sure of every label have little
-    to say against a step that costs them, and it is test samples that lose by it."""
+    sure_level: float = Field(default=0.0, ge=0)
+    """The weight `level` then: the longer work of `sure_epochs` does without, and it takes more
+    from those who stay than it hides."""
     min_steps: int = Field(default=6, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
@@ -191,6 +190,9 @@ class FoulOptions(Section):
     what its layers see (`aside`)."""
     probe_together: int = Field(default=1280, ge=0)
     """If they are few, so many more that they try it with this many together."""
+    calibrate: bool = True
+    """Where they started from the centre, forget clients have told how they answer all of their
+    samples there: what they try with some of them is moved by the difference."""
     standin_rounds: int = Field(default=6, ge=1)
     """Rounds of the stand-in: a small network trained from scratch over the retain clients beside
     the first rounds, from which the never-seen accuracy of a whole domain is estimated."""
@@ -205,6 +207,9 @@ class FoulOptions(Section):
     accuracy) is expected on data that neither saw."""
     offset: float = Field(default=0.45, ge=-5, le=5)
     """What is expected there of any large model, however large its advantage on retain data."""
+    handicap: float | None = Field(default=0.5, ge=0)
+    """And an estimate is at most the learned model's accuracy on the domain's held-out samples,
+    less so many logits: who never saw a domain answers it worse than who did. None: no limit."""
     delta: float = Field(default=0.02, ge=0)
     """Largest accepted loss of retain validation accuracy."""
     departed: bool = False
@@ -241,9 +246,8 @@ class FoulOptions(Section):
         """How all work, by how well the learned model has fitted the data."""
         if fit in {"fitted", "sure"}:
             more = (self.sure_epochs or 0.0) if fit == "sure" else 0.0
-            forget = self.sure_forget if fit == "sure" and self.forget == "bounded" else self.forget
             epochs = max(self.epochs, more)
-            return Pace(epochs, self.rate, self.epochs, 0.0, self._kappa(fit), forget)
+            return Pace(epochs, self.rate, self.epochs, 0.0, self._kappa(fit), self._forget(fit))
         limit = self.unfit_kappa if fit == "unfit" else None
         return Pace(
             self.unfit_epochs,
@@ -251,8 +255,13 @@ class FoulOptions(Section):
             self.unfit_epochs,
             self.unfit_momentum,
             self._kappa(fit) if limit is None else min(self._kappa(fit), limit),
-            self.forget,
+            self._forget(fit),
         )
+
+    def _forget(self, fit: Fit) -> Forget:
+        """What forget clients descend."""
+        other = fit in {"unfit", "overfit"} and self.forget == "weakest"
+        return self.unfit_forget if other else self.forget
 
     def _kappa(self, fit: Fit) -> float:
         """The largest radius that is wanted."""
@@ -264,11 +273,11 @@ class FoulOptions(Section):
         if self.forget == "negated":
             # Their delta is one of learning: there is nothing to level in it.
             return 0.0
-        if fit == "sure":
-            return max(self.level, self.sure_level)
         if fit == "overfit" and not estimated:
-            return max(self.level, self.overfit_level)
-        return self.level
+            return self.overfit_level
+        if self._forget(fit) != "weakest":
+            return 0.0
+        return self.sure_level if fit == "sure" else self.level
 
     def follows_held_out(self, fit: Fit) -> bool:
         """Whether an estimate may be lowered to the forget clients' held-out accuracy. Who levels
@@ -282,9 +291,9 @@ class FoulOptions(Section):
 
     def stepping_aside(self, fit: Fit) -> float:
         """The share `aside` that counts, 0 if forget clients move all of the scope."""
-        if self.forget == "negated" or self.departed or not self.matching:
+        if self._forget(fit) != "weakest" or self.departed or not self.matching:
             return 0.0
-        return self.aside or (self.sure_aside if fit == "sure" else 0.0)
+        return self.aside
 
     def planned(self, fit: Fit, learned_rounds: int) -> int:
         """Rounds, if the learned model has fitted the retain clients' data so well in so many.
@@ -332,7 +341,7 @@ class FoulOptions(Section):
             beta=self.beta,
             forget="negated" if self.departed or self.forget == "negated" else "bounded",
             anchor=self.anchor,
-            normalise="retain_alone" if whole else self.normalise,
+            normalise="retain_least" if whole else self.normalise,
             rescale=self.rescale,
         )
 
@@ -349,6 +358,9 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         scope=("V",),
         still="nothing",
         forget="negated",
+        level=0.0,
+        aside=0.0,
+        beta=1.0,
         forget_from="round",
         anchor="all",
         normalise="none",
@@ -364,8 +376,6 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         overfit_level=0.0,
         sure=0.0,
         sure_epochs=None,
-        sure_forget="bounded",
-        sure_level=0.0,
         min_steps=1,
         rate=0.02,
         final_rate=1.0,
@@ -373,6 +383,8 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         downwards="scope",
         control=False,
         probe_together=0,
+        calibrate=False,
+        handicap=None,
         pool=False,
         curve=0.0,
         indistinct=False,

@@ -1,9 +1,44 @@
 """How far to go from the centre of the ball: read off what the forget clients tried."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+from foul.unlearning.foul.counts import Counts
 
 POINTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 """Shares of kappa that forget clients try."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one forget client tried."""
+
+    tried: Sequence[Counts]
+    """Its answers at each of the points, on some of its samples."""
+    centre: Counts
+    """Its answers at the first of them, on all samples; on the same ones if that is unknown."""
+
+
+def accuracies(trials: Sequence[Trial]) -> list[float]:
+    r"""Forget accuracy at each of the points, over all samples of those who tried them.
+
+    Which samples were tried is chance, but the same at every point: if they are answered better at
+    the centre than all samples are, so they will be a step away from it. With :math:`p_u(x)` the
+    share of right answers of those that client u tried and :math:`a_u` that of all its
+    :math:`n_u` samples at the centre:
+
+    .. math:: \sum_u n_u (p_u(x) + a_u - p_u(0)) / \sum_u n_u
+    """
+    samples = max(1, sum(trial.centre.samples for trial in trials))
+    places = range(max((len(trial.tried) for trial in trials), default=0))
+    right = (sum(_right(trial, place) for trial in trials) for place in places)
+    return [min(1.0, max(0.0, count / samples)) for count in right]
+
+
+def _right(trial: Trial, place: int) -> float:
+    """How many of all samples would be answered right at a point."""
+    fewer = trial.tried[0].correct - trial.tried[place].correct
+    return trial.centre.correct - fewer * trial.centre.samples / max(1, trial.tried[0].samples)
 
 
 def choose_radius(

@@ -12,7 +12,8 @@ and the learned model's :math:`r`:
 The line is flat and does not begin at 0: how much better a large model is on domains that it saw
 says little about one that it did not see. The estimate is at least chance, one in so many classes:
 a small network may mistake an unseen domain's classes for each other, but that is its own mistake,
-and to aim below chance would be to forget so much that it shows.
+and to aim below chance would be to forget so much that it shows. And it is at most what the learned
+model, which did see the domain, has on held-out samples of it, less a handicap in logits.
 """
 
 import math
@@ -33,14 +34,20 @@ PRECISION: Precision = "bfloat16"
 
 
 def on_the_line(
-    forget: Counts, retain: Counts, learned: Counts, offset: float, slope: float, classes: int
+    forget: Counts,
+    retain: Counts,
+    learned: Counts,
+    offset: float,
+    slope: float,
+    classes: int,
+    limit: float = math.inf,
 ) -> float:
-    """The estimate of the module's formula; without held-out retain samples, the stand-in's own
-    forget accuracy."""
+    """The estimate of the module's formula, up to a limit in logits; without held-out retain
+    samples, from the stand-in's own forget accuracy."""
     gain = 0.0
     if retain.samples and learned.samples:
         gain = offset + slope * (learned.logit - retain.logit)
-    return at_least_chance(forget.logit + gain, classes)
+    return at_least_chance(min(forget.logit + gain, limit), classes)
 
 
 def at_least_chance(logit: float, classes: int) -> float:

@@ -1,5 +1,6 @@
 """Where a request is led, and when it is there: by evidence that a federation has."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,13 +115,31 @@ class Steering:
     def _estimate(self, standin: StandIn, number: int, stage: str) -> dict[str, float]:
         """Score the stand-in and note what follows; answers its accuracies."""
         domains, retain = standin.scores(self._state.extra, number, stage)
-        learned, classes = self._learned(), self._case.classes
+        options, learned, classes = self._options, self._learned(), self._case.classes
         for domain, counts in domains.items():
             self._state.numbers["estimates"][domain] = on_the_line(
-                counts, retain, learned, self._options.offset, self._options.slope, classes
+                counts, retain, learned, options.offset, options.slope, classes, self._limit(domain)
             )
         shares = {domain: counts.share for domain, counts in domains.items()}
         return {"retain": retain.share, **shares}
+
+    def _limit(self, domain: str) -> float:
+        """In logits, what no model is believed to have on a domain that it never saw: the learned
+        model's answers on held-out samples of it, as its clients told, less a handicap."""
+        told, handicap = self._case.scores.held_out, self._options.handicap
+        known = sum(
+            (
+                Counts(round(told[client.id] * samples), samples)
+                for client in self._case.request.forget
+                if client.domain == domain
+                and 0 <= told.get(client.id, math.nan) <= 1
+                and (samples := client.samples.get("validation", 0))
+            ),
+            Counts(),
+        )
+        if handicap is None or not known.samples:
+            return math.inf
+        return known.logit - handicap
 
     def _learned(self) -> Counts:
         """The learned model's answers on the retain clients' held-out samples."""
