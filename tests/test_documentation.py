@@ -229,6 +229,32 @@ def test_the_aims_are_what_their_command_prints(
     ]
 
 
+def test_the_ablation_is_what_is_stored() -> None:
+    """And its first row, of which the others are changes, is FOUL as it is."""
+    table = rows("docs/results.md", "### What each choice contributes")
+    variants = runpy.run_path(str(ROOT / "benchmarks" / "ablation.py"))["VARIANTS"]
+    assert [row["variant"] for row in table] == list(variants)
+    known, retrained = stored("ablation-digits.json"), stored("unlearning-digits.json")
+    config = load_config("digits")
+    for row in table:
+        (method, texts), of = variants[row["variant"]], []
+        for domain in ("plain", "inverted", "contours", "textured"):
+            request = f"domain:{domain}"
+            retrain = retrained[key_of_request(config, request, "retrain")]
+            chosen = [text.replace("RETRAIN", str(retrain["fa"])) for text in texts]
+            of.append((known[key_of_request(config, request, method, chosen)], retrain))
+        for column, lost in (
+            ("abs. FA gap", [100 * abs(r["fa"] - retrain["fa"]) for r, retrain in of]),
+            ("RA gap", [100 * (r["ra"] - retrain["ra"]) for r, retrain in of]),
+            ("TA gap", [100 * (r["ta"] - retrain["ta"]) for r, retrain in of]),
+            ("rounds", [float(r["rounds"]) for r, _ in of]),
+        ):
+            assert float(row[column]) == pytest.approx(mean(lost), abs=0.051), (row, column)
+        for column in ("bytes", "FLOPs"):
+            share = mean(r[column.lower()] / retrain[column.lower()] for r, retrain in of)
+            assert float(row[column]) == pytest.approx(share, abs=0.0051), (row, column)
+
+
 SWEPT = {"kappa", "unfit_kappa", "server_rate", "matching"}
 """What the paper's figures vary, and its rows without matching."""
 
