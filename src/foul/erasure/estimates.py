@@ -1,6 +1,6 @@
 """What a method will take to serve a request: arithmetic on what learning took."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from foul.unlearning.ffmu import Ffmu, FfmuAdapted
 from foul.unlearning.foul import Foul
 from foul.unlearning.foul.aside import movable
 from foul.unlearning.foul.fit import fit_of
+from foul.unlearning.foul.options import Fit, FoulOptions
 from foul.unlearning.foul.radius import POINTS
 from foul.unlearning.foul.scope import UNUSED, in_scope, square_convolutions
 from foul.unlearning.foul.standin import stand_in_model
@@ -232,14 +233,7 @@ class Estimator:
         down = len(asked) * wide * (network.deployed - scope)
         seen = sum(c.samples["train"] + c.samples["validation"] for c in asked)
         flops = seen * network.frozen_flops
-        epochs = options.pace(fit).epochs
-        steps = sum(
-            max(
-                epochs * _train(client),
-                options.min_steps * min(options.batch_size, _train(client)),
-            )
-            for client in asked
-        )
+        steps = _trained(options, fit, asked)
         held = sum(client.samples["validation"] for client in asked)
         # Weights in the first round, and steps in the others, if they are shorter.
         later = narrow if options.stepwise else wide
@@ -247,7 +241,7 @@ class Estimator:
         up = rounds * len(asked) * narrow * scope
         flops += int(rounds * (steps * step_flops + held * network.scope_flops))
         if not departed:
-            each = options.tried(len(request.forget))
+            each = self._tried(options)
             tried = sum(min(each, _train(client)) for client in request.forget)
             own = sum(_train(client) for client in request.forget)
             centre = 0 if options.stepwise and options.forget_from == "centre" else wide
@@ -259,27 +253,32 @@ class Estimator:
             # What forget clients may not move, they do not send.
             unmoved = scope - sum(tensor.numel() for tensor in moved.values())
             cost += Cost(0, -rounds * len(request.forget) * narrow * unmoved)
-            cost += self._matrices(method, moved, rounds * epochs)
+            samples = rounds * _trained(options, fit, request.forget)
+            cost += self._matrices(method, moved, samples)
+            # Nor is there a pass backward for it.
+            still = network.scope_flops - sum(network.layer_flops[name] for name in moved) - spared
+            cost += Cost(flops_client=-int(samples * still))
         if _whole_domains(request) and options.controlled:
-            cost += self._stand_in(method, rounds)
+            cost += self._stand_in(method)
         kept = 4 * seen * network.features
         if options.precision == "int8":
             # Of the last two rounds: what 8 bits lost, and the scope that the next step leaves.
             kept += len(asked) * 2 * 4 * scope * (2 if options.stepwise else 1)
         return self._told(rounds, cost, kept, 3.0)
 
-    def _matrices(self, method: Foul, moved: Mapping[str, Tensor], epochs: float) -> Cost:
+    def _matrices(self, method: Foul, moved: Mapping[str, Tensor], samples: float) -> Cost:
         """What retain clients' layers see, told once; forget clients multiply gradients with what
-        follows from it, in every step of so many epochs."""
+        follows from it, in every step over so many samples."""
         options, network, request = method.options, self._network, self._request
         sizes = {name: weight.flatten(1).shape for name, weight in moved.items()}
         halves = sum(2 * inputs * (inputs + 1) // 2 for _, inputs in sizes.values())
-        asked = sum(min(options.probe, _train(client)) for client in request.retain)
+        told = min(options.probe, self._tried(options))
+        asked = sum(min(told, _train(client)) for client in request.retain)
         seen = sum(
             network.layer_flops[name] * inputs // outputs
             for name, (outputs, inputs) in sizes.items()
         )
-        steps = epochs * sum(_train(client) for client in request.forget) / options.batch_size
+        steps = samples / options.batch_size
         products = sum(2 * outputs * inputs**2 for outputs, inputs in sizes.values())
         flops = int(asked * (network.scope_flops + seen) + steps * products)
         return Cost(
@@ -290,16 +289,21 @@ class Estimator:
             flops / self._speed,
         )
 
-    def _stand_in(self, method: Foul, rounds: int) -> Cost:
+    def _tried(self, options: FoulOptions) -> int:
+        """Samples with which each forget client tries a radius."""
+        retained = sum(_train(client) for client in self._request.retain)
+        return options.tried(len(self._request.forget), retained)
+
+    def _stand_in(self, method: Foul) -> Cost:
         """A small network that the retain clients learn, to know where to stop; in 16 bits."""
         options, own, retain = method.options, self._network, self._request.retain
         model = stand_in_model(options)
         small = Network.of(model, own.classes, own.image_size)
-        times = min(rounds, options.standin_rounds)
+        times = options.standin_rounds
         samples = sum(_train(client) for client in retain)
         size = 2 * small.deployed * times * len(retain)
-        # It is scored up to three times, by everybody.
-        scored = 2 * small.deployed * min(3, times) * (len(retain) + len(self._request.forget))
+        # In the end it is scored by everybody.
+        scored = 2 * small.deployed * (len(retain) + len(self._request.forget))
         flops = int(times * options.standin_epochs * samples * TRAINING * small.flops)
         return Cost(size + scored, size, flops, 0, flops / self._speed)
 
@@ -317,6 +321,15 @@ def _counted(weight: str) -> str:
 
 def _train(client: ClientInfo) -> int:
     return client.samples["train"]
+
+
+def _trained(options: FoulOptions, fit: Fit, clients: Iterable[ClientInfo]) -> float:
+    """Samples that these clients' local steps of a round take."""
+    epochs = options.pace(fit).epochs
+    return sum(
+        max(epochs * _train(client), options.min_steps * min(options.batch_size, _train(client)))
+        for client in clients
+    )
 
 
 def _whole_domains(request: ForgetRequest) -> bool:

@@ -10,7 +10,7 @@ from factories import MakeNet, changed_parts, same_bits
 from forget_cases import MakeCase, engine_of, gone, make_case, scope_of
 from foul_rounds import asked, close, foul, mean_of, of_role, rounds, weight_of
 
-from foul.client.compress import decode
+from foul.client.compress import decode, encode
 from foul.client.symmetric import unpack
 from foul.config.schema import FederationConfig
 from foul.data import ClientData, to_float
@@ -537,14 +537,14 @@ def test_where_the_data_is_not_fitted_the_radius_is_smaller(case_for: MakeCase) 
     ("values", "loss"),
     [
         ({"forget": "weakest"}, "weakest"),
-        ({"forget": "weakest", "unfit": 0.0}, "bounded"),
-        ({"forget": "weakest", "unfit": 0.0, "unfit_forget": "weakest"}, "weakest"),
+        ({"forget": "weakest", "unfit": 0.0}, "weakest"),
+        ({"forget": "weakest", "unfit": 0.0, "unfit_forget": "bounded"}, "bounded"),
         ({"forget": "bounded"}, "bounded"),
         ({"forget": "negated"}, "cross_entropy"),
         ({"forget": "negated", "unfit": 0.0}, "cross_entropy"),
     ],
 )
-def test_where_the_data_is_fitted_forget_clients_bring_down_their_weakest_answers(
+def test_where_the_data_is_not_fitted_forget_clients_may_descend_another_loss(
     case_for: MakeCase, values: dict[str, object], loss: str
 ) -> None:
     case = case_for()
@@ -552,6 +552,16 @@ def test_where_the_data_is_fitted_forget_clients_bring_down_their_weakest_answer
     pairs = engine_of(case).of_task("unlearn")
     assert {r.settings["loss"] for r, _ in of_role(case, pairs, True)} == {loss}
     assert {r.settings["loss"] for r, _ in of_role(case, pairs, False)} == {"cross_entropy"}
+
+
+def test_where_the_data_is_not_fitted_answers_are_brought_further_down(
+    case_for: MakeCase,
+) -> None:
+    for unfit, depth in ((0.0, 5.0), (100.0, 2.0)):
+        case = case_for()
+        rounds(case, foul(rounds=1, forget="weakest", unfit=unfit, depth=2.0, unfit_depth=5.0))
+        told = engine_of(case).of_task("unlearn")
+        assert {request.settings["depth"] for request, _ in told} == {depth}
 
 
 def test_as_many_answers_are_brought_down_as_the_last_target_says(case_for: MakeCase) -> None:
@@ -694,7 +704,7 @@ def test_what_was_tried_is_what_the_model_would_do_there(
     count: int,
 ) -> None:
     case = case_for(norm=norm)
-    options = {"probe": samples, "probe_together": together, "calibrate": False}
+    options = {"probe": samples, "probe_together": together, "probe_share": 0, "calibrate": False}
     chosen = foul(target=0.1, **options, **STEERED)
     _, records = rounds(case, chosen, 1)
     pairs = engine_of(case).of_task("probe")
@@ -738,7 +748,7 @@ def test_what_was_tried_begins_where_all_samples_are(
 
 def test_a_forget_client_away_when_radii_are_tried(case_for: MakeCase) -> None:
     case = case_for(meddle=gone("east-0", "probe"))
-    _, records = rounds(case, foul(target=0.1, **STEERED), 1)
+    _, records = rounds(case, foul(target=0.1, probe_share=0, **STEERED), 1)
     (reply,) = (r for _, r in engine_of(case).of_task("probe") if not r.error)
     assert reply.client == "east-1"
     assert records[0]["tried"] == [hits / 27 for hits in reply.numbers["correct"]]
@@ -789,33 +799,32 @@ def test_a_whole_domains_target_is_the_stand_ins_estimate(case_for: MakeCase) ->
     def logit(correct: float, samples: int) -> float:
         return float(np.log((correct + 0.5) / (samples - correct + 0.5)))
 
-    for number, record in enumerate(records, 1):
-        pairs = [p for p in engine_of(case).of_task("evaluate") if p[0].round == number]
-        counts = {}
-        for forget in (True, False):
-            scores = [s for _, r in of_role(case, pairs, forget) for s in r.numbers.values()]
-            counts[forget] = [sum(s[key] for s in scores) for key in ("correct", "samples")]
-        # 27 + 3 samples of two forget clients; 3 held-out samples of six others.
-        assert (counts[True][1], counts[False][1]) == (60, 18)
-        learned = records[0]["retain_validation"] * 18
-        gain = logit(learned, 18) - logit(*counts[False])
-        expected = 1 / (1 + np.exp(-logit(*counts[True]) - 0.2 - 0.6 * gain))
-        assert record["target"] == pytest.approx(expected)
-        assert record["standin"]["east"] == counts[True][0] / 60
-        assert record["standin"]["retain"] == counts[False][0] / 18
+    pairs = engine_of(case).of_task("evaluate")
+    counts = {}
+    for forget in (True, False):
+        scores = [s for _, r in of_role(case, pairs, forget) for s in r.numbers.values()]
+        counts[forget] = [sum(s[key] for s in scores) for key in ("correct", "samples")]
+    # 27 + 3 samples of two forget clients; 3 held-out samples of six others; scored once.
+    assert (counts[True][1], counts[False][1]) == (60, 18)
+    learned = records[0]["retain_validation"] * 18
+    gain = logit(learned, 18) - logit(*counts[False])
+    expected = 1 / (1 + np.exp(-logit(*counts[True]) - 0.2 - 0.6 * gain))
+    assert [record["target"] for record in records] == pytest.approx([expected] * len(records))
+    assert records[0]["standin"]["east"] == counts[True][0] / 60
+    assert records[0]["standin"]["retain"] == counts[False][0] / 18
+    assert not any("standin" in record for record in records[1:])
 
 
-def test_the_stand_in_is_carried_from_round_to_round(case_for: MakeCase) -> None:
-    """What the method trains beside its rounds is what training it alone gives."""
+def test_the_stand_in_has_learned_before_the_first_step(case_for: MakeCase) -> None:
+    """What the method trains is what training it alone gives; later rounds know its scores."""
     case, alone = case_for(), case_for()
     method = foul(rounds=3, **STEERED)
-    state, _ = rounds(case, method)
-    standin = StandIn(alone, method.options)
-    tensors = standin.start()
-    for number in (1, 2):
-        tensors, _ = standin.round(tensors, number, "alone")
-    assert same_bits(state.extra, tensors)
-    assert {r.round for r, _ in engine_of(case).of_task("learn")} == {1, 2}
+    rounds(case, method)
+    trained = encode(StandIn(alone, method.options).trained("alone"), "bfloat16")
+    scored = engine_of(case).of_task("evaluate")
+    assert all(same_bits(request.tensors, trained) for request, _ in scored)
+    tasks = [request.task for request, _ in engine_of(case).crossed]
+    assert tasks.index("probe") > max(n for n, task in enumerate(tasks) if task == "evaluate")
 
 
 def test_a_rounds_record_tells_all_that_its_clients_spent(case_for: MakeCase) -> None:

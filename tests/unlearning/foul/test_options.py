@@ -81,18 +81,21 @@ def test_what_is_needed_depends_on_who_is_there() -> None:
 @pytest.mark.parametrize(
     ("values", "fit", "learned", "planned"),
     [
-        ({}, "fitted", 12, 7),
-        ({}, "fitted", 17, 8),
-        ({}, "fitted", 20, 10),
+        ({}, "fitted", 12, 5),
+        ({}, "fitted", 17, 7),
+        ({}, "fitted", 20, 9),
         ({}, "fitted", 100, 10),
         ({}, "unfit", 12, 10),
-        ({}, "sure", 12, 7),
+        ({}, "sure", 12, 5),
+        ({}, "sure", 22, 6),
         ({}, "sure", 36, 10),
-        ({"learned_share": 0.0}, "fitted", 100, 7),
+        ({"learned_share": 0.0}, "fitted", 100, 5),
+        ({"learned_share": 0.0}, "sure", 36, 10),
+        ({"sure_share": 0.0}, "sure", 36, 5),
         ({"rounds": 12}, "fitted", 20, 12),
         ({}, "overfit", 3, 10),
-        ({"extra": 0}, "unfit", 100, 7),
-        ({"departed": True}, "unfit", 100, 7),
+        ({"extra": 0}, "unfit", 100, 5),
+        ({"departed": True}, "unfit", 100, 5),
     ],
 )
 def test_rounds_are_planned_by_what_learning_took_and_left(
@@ -103,64 +106,68 @@ def test_rounds_are_planned_by_what_learning_took_and_left(
 
 def test_the_pace_is_another_where_the_data_is_not_fitted_or_the_model_is_sure() -> None:
     unfit = {"unfit_epochs": 2, "unfit_rate": 0.1, "unfit_momentum": 0.4, "unfit_kappa": 0.3}
+    deep = {"depth": 2, "unfit_depth": 5, "aside_kappa": 3}
     values = {"epochs": 1, "rate": 0.2, "sure_epochs": 3}
-    options = FoulOptions.model_validate(values | unfit)
-    assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 2.0, "weakest")
-    assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3, "bounded")
-    assert options.pace("overfit") == Pace(2, 0.1, 2, 0.4, 1.0, "bounded")
-    assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 2.0, "weakest")
+    options = FoulOptions.model_validate(values | unfit | deep)
+    assert options.pace("fitted") == Pace(1, 0.2, 1, 0.0, 3.0, "weakest", 2)
+    assert options.pace("unfit") == Pace(2, 0.1, 2, 0.4, 0.3, "weakest", 5)
+    assert options.pace("overfit") == Pace(2, 0.1, 2, 0.4, 3.0, "weakest", 5)
+    assert options.pace("sure") == Pace(3, 0.2, 1, 0.0, 3.0, "weakest", 2)
     # Nothing said of it, it is the same; and a smaller radius is a wish.
     assert FoulOptions(rate=0.2, unfit_rate=None).pace("unfit").rate == 0.2
     same = FoulOptions(epochs=1, sure_epochs=None)
     assert same.pace("sure") == same.pace("fitted")
     # Who wants more epochs has them.
     assert FoulOptions(epochs=5, sure_epochs=2).pace("sure").epochs == 5
-    # Another loss is a wish, and who wants the weakest answers has them everywhere.
+    # Another loss is a wish; where there is something to learn, it may be another one.
     for forget in ("bounded", "negated"):
         chosen = FoulOptions.model_validate({"forget": forget})
         assert {chosen.pace(fit).forget for fit in FITTED + LEARNING} == {forget}
-    every = FoulOptions(unfit_forget="weakest")
-    assert {every.pace(fit).forget for fit in FITTED + LEARNING} == {"weakest"}
-    assert FoulOptions(unfit_kappa=None).pace("unfit").kappa == 1.0
-    assert FoulOptions(kappa=0.1).pace("unfit").kappa == 0.1
+    other = FoulOptions(unfit_forget="bounded")
+    assert {other.pace(fit).forget for fit in FITTED} == {"weakest"}
+    assert {other.pace(fit).forget for fit in LEARNING} == {"bounded"}
+    assert FoulOptions(unfit_kappa=None, unfit_forget="bounded").pace("unfit").kappa == 1.0
+    assert FoulOptions(kappa=0.1, unfit_forget="bounded").pace("unfit").kappa == 0.1
 
 
-def test_who_brings_down_the_weakest_answers_levels() -> None:
+def test_who_brings_down_the_weakest_answers_of_fitted_data_levels() -> None:
     options = FoulOptions(level=0.1, sure_level=0.2, overfit_level=0.7)
     for estimated in (False, True):
         assert options.levelling("fitted", estimated) == 0.1
         assert options.levelling("sure", estimated) == 0.2
-        # The bounded loss has a slope of its own.
+        # There depth does it.
         assert options.levelling("unfit", estimated) == 0
-    # Of clients that are known by heart accuracy does not say enough, whatever they descend. The
-    # estimate for a whole domain may be lowered to held-out accuracy, for the same end.
+    # The estimate for a whole domain may be lowered to held-out accuracy, for the same end.
     assert options.levelling("overfit", estimated=False) == 0.7
     assert options.levelling("overfit", estimated=True) == 0
-    every = FoulOptions(level=0.1, unfit_forget="weakest")
-    assert every.levelling("unfit", False) == every.levelling("overfit", True) == 0.1
     # A delta of learning has nothing to level.
     assert {FoulOptions(forget="negated").levelling(fit, False) for fit in FITTED + LEARNING} == {0}
+    # A bounded loss has a slope of its own.
+    bounded = FoulOptions(forget="bounded")
+    assert {bounded.levelling(fit, False) for fit in FITTED + LEARNING} == {0}
 
 
 def test_who_brings_down_the_weakest_answers_steps_aside() -> None:
     options = FoulOptions(aside=0.5, aside_kappa=3)
-    assert {options.stepping_aside(fit) for fit in FITTED} == {0.5}
-    assert {options.stepping_aside(fit) for fit in LEARNING} == {0.0}
-    chosen = options.matching_options("sure")
-    assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("retain_least", "larger_mean", 3)
-    chosen = options.matching_options("overfit")
-    assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("retain_mean", "mean_norm", 1)
+    assert {options.stepping_aside(fit) for fit in FITTED + LEARNING} == {0.5}
+    for fit in ("sure", "overfit"):
+        chosen = options.matching_options(fit)
+        told = (chosen.normalise, chosen.radius_of, chosen.kappa)
+        assert told == ("retain_least", "larger_mean", 3)
+    assert options.matching_options("unfit").kappa == options.unfit_kappa == 0.5
+    # In fewer rounds each has to get further, up to all that there may be.
+    assert [options.matching_options("sure", n).kappa for n in (5, 8, 10)] == [6, 3.75, 3]
     # A smaller radius is a wish.
-    assert FoulOptions(kappa=0.1).matching_options("sure").kappa == 0.2
+    assert FoulOptions(kappa=0.1, aside_kappa=2).matching_options("sure").kappa == 0.2
     # Other choices of the matching stay as they are.
-    every = FoulOptions(
-        aside=0.1, unfit_forget="weakest", normalise="none", radius_of="anchor", kappa=4
-    )
-    assert {every.stepping_aside(fit) for fit in FITTED + LEARNING} == {0.1}
+    every = FoulOptions(aside=0.1, normalise="none", radius_of="anchor", kappa=4, aside_kappa=2)
     chosen = every.matching_options("fitted")
     assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("none", "anchor", 8)
-    assert every.matching_options("unfit").kappa == 0.5
     # Another loss is too flat for it, and of who has left nothing is asked.
+    plain = FoulOptions(unfit_forget="bounded")
+    assert {plain.stepping_aside(fit) for fit in LEARNING} == {0.0}
+    chosen = plain.matching_options("overfit")
+    assert (chosen.normalise, chosen.radius_of, chosen.kappa) == ("retain_mean", "mean_norm", 1)
     for values in (
         *({"forget": "negated"}, {"forget": "bounded"}, {"departed": True}),
         *({"matching": False}, {"aside": 0.0}),
@@ -175,9 +182,9 @@ def test_an_aim_does_not_follow_who_pulls_it_down() -> None:
     assert all(plain.follows_held_out(fit) for fit in FITTED + LEARNING)
     assert not FoulOptions(aside=0, level=0, indistinct=False).follows_held_out("fitted")
     assert not FoulOptions(aside=0, level=0.1).follows_held_out("fitted")
-    # By default, forget clients step aside where the data is fitted.
-    assert not any(FoulOptions().follows_held_out(fit) for fit in FITTED)
-    assert all(FoulOptions().follows_held_out(fit) for fit in LEARNING)
+    # By default, forget clients step aside.
+    assert not any(FoulOptions().follows_held_out(fit) for fit in FITTED + LEARNING)
+    assert all(FoulOptions(unfit_forget="bounded").follows_held_out(fit) for fit in LEARNING)
 
 
 @pytest.mark.parametrize(
@@ -204,5 +211,17 @@ def test_the_papers_form_has_one_pace() -> None:
 
 @pytest.mark.parametrize(("forgotten", "samples"), [(1, 1280), (3, 427), (5, 256), (50, 256)])
 def test_few_forget_clients_try_radii_with_more_samples_each(forgotten: int, samples: int) -> None:
-    assert FoulOptions().tried(forgotten) == samples
-    assert FoulOptions(probe_together=0).tried(forgotten) == 256
+    assert FoulOptions().tried(forgotten, 10**6) == samples
+    assert FoulOptions(probe_together=0).tried(forgotten, 10**6) == 256
+
+
+@pytest.mark.parametrize(
+    ("forgotten", "retained", "samples"),
+    [(5, 2700, 65), (1, 3420, 411), (5, 14400, 256), (1, 18240, 1280), (3, 1, 1)],
+)
+def test_to_try_radii_stays_cheap_beside_what_retain_clients_train(
+    forgotten: int, retained: int, samples: int
+) -> None:
+    assert FoulOptions(probe_share=0.12).tried(forgotten, retained) == samples
+    free = FoulOptions(probe_share=0.0)
+    assert free.tried(forgotten, retained) == free.tried(forgotten, 10**6)

@@ -52,9 +52,9 @@ def test_what_is_low_enough_already_needs_no_radius(values: list[float], aim: fl
 @pytest.mark.parametrize(
     ("values", "aim", "radius", "expected"),
     [
-        ([1.0, 0.8, 0.4, 0.2, 0.1, 0.0], 0.6, 0.1875, 0.6),
-        ([0.9, 0.7, 0.7, 0.7, 0.7, 0.7], 0.5, 0.125, 0.7),
-        ([0.9, 0.9, 0.8, 0.6, 0.7, 0.6], 0.5, 0.5, 0.6),
+        ([1.0, 0.8, 0.4, 0.2, 0.1, 0.0], 0.6, 0.09375, 0.6),
+        ([0.9, 0.7, 0.7, 0.7, 0.7, 0.7], 0.5, 0.0625, 0.7),
+        ([0.9, 0.9, 0.8, 0.6, 0.7, 0.6], 0.5, 0.25, 0.6),
         ([0.3, 0.2, 0.1, 0.0, 0.0, 0.0], 0.5, 0.0, 0.3),
         ([0.8, 0.9, 0.8, 0.7, 0.6, 0.5], 0.5, 1.0, 0.5),
     ],
@@ -69,15 +69,15 @@ def test_radii_worked_out_by_hand(
     ("values", "radius"),
     [
         ([1.0] * 6, 1.0),
-        ([1.0, 0.9, 0.8, 0.9, 0.8, 0.9], 0.75),
+        ([1.0, 0.9, 0.8, 0.9, 0.8, 0.9], 0.5),
         # Low enough somewhere: as ever.
-        ([0.9, 0.8, 0.4, 0.2, 0.1, 0.0], 0.21875),
+        ([0.9, 0.8, 0.4, 0.2, 0.1, 0.0], 0.109375),
     ],
 )
 def test_where_the_loss_is_flat_the_farthest_of_equal_points_is_taken(
     values: list[float], radius: float
 ) -> None:
-    assert choose_radius(POINTS, values, aim=0.5, flat=True)[0] == pytest.approx(radius)
+    assert choose_radius(POINTS, values, 0.5, flat=True)[0] == pytest.approx(radius)
 
 
 def test_the_points_go_from_none_to_all_of_kappa() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from foul.client.compress import decode, encode
 from foul.data import ClientData, to_float
-from foul.federation.messages import Tensors, payload_bytes, take_group
+from foul.federation.messages import Tensors, payload_bytes
 from foul.models import DEPLOYED, DisentangledNet, build_network, part_of
 from foul.unlearning import Case, FoulOptions
 from foul.unlearning.foul.counts import Counts
@@ -81,17 +81,14 @@ def test_an_estimate_has_a_limit(
     assert bound == pytest.approx(min(free, max(0.1, 1 / (1 + math.exp(-limit)))))
 
 
-def train(case: Case, rounds: int = 2) -> tuple[StandIn, Tensors]:
+def train(case: Case) -> tuple[StandIn, Tensors]:
     standin = StandIn(case, OPTIONS)
-    state = standin.start()
-    for number in range(1, rounds + 1):
-        state, _ = standin.round(state, number, "standin")
-    return standin, state
+    return standin, standin.trained("standin")
 
 
 def test_it_starts_from_scratch_with_what_is_deployed(case_for: MakeCase) -> None:
     case = case_for()
-    start = take_group(StandIn(case, OPTIONS).start(), "model")
+    start = StandIn(case, OPTIONS).fresh()
     assert {part_of(name) for name in start} == set(DEPLOYED)
     # Drawn from the federation's seed alone, whatever was learned.
     fresh = build_network(StandIn(case, OPTIONS).model, 3, 16, 0).state_dict()
@@ -110,7 +107,7 @@ def test_it_is_blind_to_what_is_forgotten(
     assert same_bits(states[""], states["east"])
     # The test would notice: a retain domain's pixels do matter.
     assert not same_bits(states[""], states["west"])
-    assert not same_bits(states[""], StandIn(cases[""], OPTIONS).start())
+    assert not same_bits(states[""], StandIn(cases[""], OPTIONS).fresh())
 
 
 def test_inside_foul_too_no_forget_client_trains_it(
@@ -120,20 +117,20 @@ def test_inside_foul_too_no_forget_client_trains_it(
     for clients in (tiny_clients, repainted(tiny_clients, "east")):
         case = case_for(clients=clients)
         method = foul(rounds=2, control=True, standin_rounds=2, standin_epochs=0.5)
-        state = method.start(case)
-        method.step(case, state)
-        method.step(case, state)
+        method.step(case, method.start(case))
         retain = {client.id for client in case.request.retain}
         assert asked(case, "learn") == retain
         assert asked(case, "evaluate") == retain | case.request.forget_ids
-        trained.append(state.extra)
+        scored = [request.tensors for request, _ in engine_of(case).of_task("evaluate")]
+        assert all(same_bits(tensors, scored[0]) for tensors in scored)
+        trained.append(scored[0])
     assert same_bits(*trained)
 
 
 def test_it_travels_in_half_the_bytes_and_is_counted(case_for: MakeCase) -> None:
     case = case_for()
-    standin, state = train(case)
-    standin.scores(state, 2, "standin")
+    standin, model = train(case)
+    standin.scores(model, "standin")
     crossed = engine_of(case).crossed
     cost = case.federation.ledger.total("standin")
     assert cost.bytes_down == sum(payload_bytes(r.tensors, r.settings) for r, _ in crossed) > 0
@@ -148,10 +145,10 @@ def test_scores_are_its_answers_to_all_forget_and_held_out_retain_samples(
     case_for: MakeCase, tiny_clients: tuple[ClientData, ...]
 ) -> None:
     case = case_for("domain:east,west")
-    standin, state = train(case)
-    domains, retain = standin.scores(state, 2, "standin")
+    standin, model = train(case)
+    domains, retain = standin.scores(model, "standin")
     net = DisentangledNet(standin.model, 3, 16)
-    sent = decode(encode(take_group(state, "model"), "bfloat16"))
+    sent = decode(encode(model, "bfloat16"))
     net.load_state_dict(net.state_dict() | sent)
 
     def correct(clients: list[ClientData], *splits: str) -> Counts:

@@ -101,7 +101,7 @@ class Asking:
             "frozen": self._state.numbers["frozen"],
             "session": self._state.numbers["session"],
             "weights": list(sizes),
-            "samples": options.probe,
+            "samples": min(options.probe, self._tried()),
         }
         log = RoundLog()
         told = [
@@ -168,7 +168,7 @@ class Asking:
             "level": 0.0 if loss == "cross_entropy" else self._level(),
             # As long as nothing is known of where to go, every answer counts.
             "aim": numbers.get("target", options.target or 0.0),
-            "depth": options.depth,
+            "depth": pace.depth,
             "epochs": pace.epochs,
             "rate_epochs": pace.rate_epochs,
             "min_steps": options.min_steps,
@@ -201,7 +201,7 @@ class Asking:
             "frozen": self._state.numbers["frozen"],
             "session": self._state.numbers["session"],
             "points": list(POINTS),
-            "samples": self._options.tried(len(self._case.request.forget)),
+            "samples": self._tried(),
         }
         trials, log = [], RoundLog()
         for reply in self._case.federation.ask(
@@ -217,6 +217,12 @@ class Asking:
             trials.append(Trial(tried, self._at_the_centre(reply.client, replies) or tried[0]))
         replies.log.spent(log.costs)
         return accuracies(trials)
+
+    def _tried(self) -> int:
+        """Samples with which each forget client tries a radius."""
+        request = self._case.request
+        retained = sum(client.samples.get("train", 0) for client in request.retain)
+        return self._options.tried(len(request.forget), retained)
 
     def _at_the_centre(self, client: str, replies: Replies) -> Counts | None:
         """How a forget client answers all of its training samples there, if that is where it

@@ -22,8 +22,7 @@ from foul.unlearning.foul.options import FoulOptions
 from foul.unlearning.foul.radius import POINTS, choose_radius, is_flat
 from foul.unlearning.foul.replies import Replies
 from foul.unlearning.foul.scope import frozen_of, scope_of
-from foul.unlearning.foul.standin import StandIn
-from foul.unlearning.foul.steering import Steering, unseen_domains
+from foul.unlearning.foul.steering import Steering
 from foul.unlearning.method import Case, Method, MethodState
 from foul.unlearning.requirements import Requirements
 
@@ -36,6 +35,7 @@ class Foul(Method[FoulOptions]):
     """
 
     name: ClassVar[str] = "foul"
+    version: ClassVar[int] = 2
     requirements: ClassVar[Requirements] = Requirements(
         forget_online=True, individual_updates=True, l2u=True
     )
@@ -63,8 +63,6 @@ class Foul(Method[FoulOptions]):
         }
         self._holding = Holding(known=True)
         self._asking(case, state, 0).freeze()
-        if unseen_domains(case, self.options):
-            state.extra = StandIn(case, self.options).start()
         return state
 
     def planned(self, case: Case, state: MethodState) -> int:
@@ -169,7 +167,8 @@ class Foul(Method[FoulOptions]):
                 replies.weights[client.id] = client.samples["train"]
         clients, rows, shares = replies.sorted()
         forget = np.array([client in case.request.forget_ids for client in clients])
-        options = self.options.matching_options(state.numbers["fit"])
+        planned = self._planned(case, state)
+        options = self.options.matching_options(state.numbers["fit"], planned)
         if state.numbers.get("flat"):
             options = replace(options, radius_of="larger_mean")
         gram = gram_matrix(rows).values

@@ -23,7 +23,7 @@ be; a bounded loss of all answers; or cross-entropy, and then their delta counts
 @dataclass(frozen=True)
 class Pace:
     """How clients and server work: local epochs and learning rate, the server's momentum, the
-    largest radius and what forget clients descend."""
+    largest radius, what forget clients descend and how far down."""
 
     epochs: float
     rate: float
@@ -32,20 +32,22 @@ class Pace:
     momentum: float
     kappa: float
     forget: Forget
+    depth: float
 
 
 class FoulOptions(Section):
     """How FOUL unlearns."""
 
-    rounds: int = Field(default=7, ge=1)
+    rounds: int = Field(default=5, ge=1)
     """Planned rounds; local rates fall over them."""
-    extra: int = Field(default=3, ge=0)
+    extra: int = Field(default=5, ge=0)
     """Further rounds while retain validation accuracy is below the learned model's by more than
     chance; planned from the beginning if the retain clients' training data is not fitted."""
-    learned_share: float = Field(default=0.5, ge=0)
+    learned_share: float = Field(default=0.45, ge=0)
     """And as many of them as make this share of the rounds that learning took: after a long
-    learning, further rounds still are few beside those of a Retrain. 0: none."""
-    chance: float = Field(default=1.0, ge=0)
+    learning, further rounds still are few beside those of a Retrain. 0: none. `sure_share` where
+    that counts."""
+    chance: float = Field(default=2.0, ge=0)
     """How many standard errors of an accuracy are taken for chance."""
     scope: tuple[Literal["V", "head"], ...] = Field(default=("V", "head"), min_length=1)
     """The parts that travel and change."""
@@ -60,7 +62,8 @@ class FoulOptions(Section):
     target says must be wrong (`weakest`), of a bounded unlearning loss of all answers, or of
     cross-entropy (the paper), which then counts with a minus. `unfit_forget` where that counts."""
     depth: float = Field(default=1.0, ge=0)
-    """How far down `weakest` brings them: to a margin log(p_y / (1 - p_y)) of minus this."""
+    """How far down `weakest` brings them: to a margin log(p_y / (1 - p_y)) of minus this.
+    `unfit_depth` where that counts."""
     flat: float = Field(default=0.01, ge=0)
     """A round in which no radius lowers forget accuracy by this much, and it is above the aim, has
     shown that the loss is flat: the model is sure of every label. From the next round on, forget
@@ -83,7 +86,9 @@ class FoulOptions(Section):
     the retain clients', and the radius is a share of the longer ones. 0: they move all of the
     scope, as who descends another loss does: in these directions that is too flat."""
     aside_kappa: float = Field(default=2.0, ge=0)
-    """The largest radius then, as a multiple of `kappa`: on such ways there is less to lose."""
+    """The largest radius then, as a multiple of `kappa`: on such ways there is less to lose. Where
+    fewer rounds are planned than `rounds` and `extra`, in proportion larger: they have to get as
+    far."""
     forget_from: Literal["round", "centre"] = "centre"
     """Where forget clients start: from the model of the round (the paper), or from where the retain
     clients' mean would lead, which is what their deltas must then conflict with."""
@@ -115,9 +120,9 @@ class FoulOptions(Section):
     these count."""
     unfit: float = Field(default=0.35, ge=0)
     """The learned model's mean loss on the retain clients' training samples above which it has not
-    fitted them: there is something to learn then, where else clients would only drift. Five
-    options then count instead of `epochs`, `rate`, `kappa` and `forget`, for as many rounds as
-    `extra` allows."""
+    fitted them: there is something to learn then, where else clients would only drift. Six
+    options then count instead of `epochs`, `rate`, `kappa`, `forget` and `depth`, for as many
+    rounds as `extra` allows."""
     unfit_epochs: float = Field(default=1.5, gt=0)
     """Local epochs then."""
     unfit_rate: float | None = Field(default=0.03, gt=0)
@@ -129,19 +134,20 @@ class FoulOptions(Section):
     """The largest radius then, if `kappa` is larger: steps are longer, and beyond half of their
     norm the radius takes more from retain clients than from forget clients. The paper's form has
     none of its own."""
-    unfit_forget: Literal["weakest", "bounded"] = "bounded"
-    """What forget clients descend then, if `forget` is weakest: samples that are not sure yet are
-    brought down by the bounded loss, and those that need not be wrong do not stay as they are."""
+    unfit_forget: Literal["weakest", "bounded"] = "weakest"
+    """What forget clients descend then, if `forget` is weakest."""
+    unfit_depth: float = Field(default=6.0, ge=0)
+    """The `depth` then: training samples that are answered wrongly must not be nearly right, where
+    others are plainly wrong. It does what `level` does elsewhere."""
     overfit: float = Field(default=0.2, ge=0, le=1)
     """The accuracy on the retain clients' training samples above that on their held-out ones from
     which on a model that has fitted them, and is not sure of all, has learned them by heart: the
     longer work of `unfit_epochs`, `unfit_rate` and `unfit_momentum` then still makes it better on
     others, forget clients descend `unfit_forget`, and the radius may be as large as `kappa`.
     1: never."""
-    overfit_level: float = Field(default=1.0, ge=0)
+    overfit_level: float = Field(default=0.0, ge=0)
     """The weight `level` then, whatever forget clients descend, unless the target is an estimate
-    for a whole domain, which `indistinct` may lower: the accuracy of single clients is soon where
-    it should be, and their training samples are still answered more surely than others."""
+    for a whole domain, which `indistinct` may lower."""
     sure: float = Field(default=0.02, ge=0)
     """The loss of `unfit` below which the model is sure of every label. Retain clients then give
     back in a round what was forgotten in the one before, and in long steps both sides only tear at
@@ -149,10 +155,12 @@ class FoulOptions(Section):
     sure_epochs: float | None = Field(default=1.4, gt=0)
     """Local epochs then, if `epochs` are fewer, in steps so much shorter that the way (rate times
     steps) stays as long. The paper's form has none of its own."""
+    sure_share: float = Field(default=0.3, ge=0)
+    """The share `learned_share` then: rounds are longer."""
     sure_level: float = Field(default=0.0, ge=0)
     """The weight `level` then: the longer work of `sure_epochs` does without, and it takes more
     from those who stay than it hides."""
-    min_steps: int = Field(default=6, ge=1)
+    min_steps: int = Field(default=4, ge=1)
     """At least so many local steps, however few samples a client has."""
     rate: float = Field(default=0.08, gt=0)
     """Local learning rate; `unfit_rate` where that counts."""
@@ -184,18 +192,21 @@ class FoulOptions(Section):
     accuracy on their own held-out samples, if that is lower by more than chance. Not where they
     level (`level`) or step aside (`aside`), which is for the same end."""
     ramp: float = Field(default=0.5, ge=0, le=1)
-    """Share of `rounds` over which forget accuracy is led down to the target."""
+    """Share of the planned rounds over which forget accuracy is led down to the target."""
     probe: int = Field(default=256, ge=1)
-    """Samples with which each forget client tries a radius, and by which each retain client tells
-    what its layers see (`aside`)."""
+    """Samples with which each forget client tries a radius, and at most so many by which each
+    retain client tells what its layers see (`aside`)."""
     probe_together: int = Field(default=1280, ge=0)
     """If they are few, so many more that they try it with this many together."""
+    probe_share: float = Field(default=0.1, ge=0)
+    """But together with no more than this share of the samples that retain clients train on: to
+    try radii must stay cheap beside a round. 0: no limit."""
     calibrate: bool = True
     """Where they started from the centre, forget clients have told how they answer all of their
     samples there: what they try with some of them is moved by the difference."""
     standin_rounds: int = Field(default=6, ge=1)
-    """Rounds of the stand-in: a small network trained from scratch over the retain clients beside
-    the first rounds, from which the never-seen accuracy of a whole domain is estimated."""
+    """Rounds of the stand-in: a small network trained from scratch over the retain clients before
+    the first step, from which the never-seen accuracy of a whole domain is estimated."""
     standin_width: float = Field(default=0.25, gt=0, le=4)
     """Width of the stand-in."""
     standin_epochs: float = Field(default=2.0, gt=0)
@@ -247,7 +258,15 @@ class FoulOptions(Section):
         if fit in {"fitted", "sure"}:
             more = (self.sure_epochs or 0.0) if fit == "sure" else 0.0
             epochs = max(self.epochs, more)
-            return Pace(epochs, self.rate, self.epochs, 0.0, self._kappa(fit), self._forget(fit))
+            return Pace(
+                epochs,
+                self.rate,
+                self.epochs,
+                0.0,
+                self._kappa(fit),
+                self._forget(fit),
+                self.depth,
+            )
         limit = self.unfit_kappa if fit == "unfit" else None
         return Pace(
             self.unfit_epochs,
@@ -256,6 +275,7 @@ class FoulOptions(Section):
             self.unfit_momentum,
             self._kappa(fit) if limit is None else min(self._kappa(fit), limit),
             self._forget(fit),
+            self.unfit_depth,
         )
 
     def _forget(self, fit: Fit) -> Forget:
@@ -273,9 +293,9 @@ class FoulOptions(Section):
         if self.forget == "negated":
             # Their delta is one of learning: there is nothing to level in it.
             return 0.0
-        if fit == "overfit" and not estimated:
-            return self.overfit_level
-        if self._forget(fit) != "weakest":
+        if fit in {"unfit", "overfit"}:
+            return self.overfit_level if fit == "overfit" and not estimated else 0.0
+        if self.forget != "weakest":
             return 0.0
         return self.sure_level if fit == "sure" else self.level
 
@@ -303,11 +323,17 @@ class FoulOptions(Section):
         longest = self.rounds + self.extra
         if fit in {"unfit", "overfit"}:
             return longest
-        return max(self.rounds, min(longest, math.floor(self.learned_share * learned_rounds)))
+        share = self.sure_share if fit == "sure" else self.learned_share
+        return max(self.rounds, min(longest, math.floor(share * learned_rounds)))
 
-    def tried(self, forgotten: int) -> int:
-        """Samples with which each of so many forget clients tries a radius."""
-        return max(self.probe, math.ceil(self.probe_together / max(1, forgotten)))
+    def tried(self, forgotten: int, retained: int) -> int:
+        """Samples with which each of so many forget clients tries a radius, where so many samples
+        are retained."""
+        clients = max(1, forgotten)
+        wanted = max(self.probe, math.ceil(self.probe_together / clients))
+        if not self.probe_share:
+            return wanted
+        return min(wanted, math.ceil(self.probe_share * retained / clients))
 
     @property
     def stepwise(self) -> bool:
@@ -328,13 +354,14 @@ class FoulOptions(Section):
     def controlled(self) -> bool:
         return self.control and self.matching and not self.departed
 
-    def matching_options(self, fit: Fit) -> MatchingOptions:
-        """The choices of the matching."""
+    def matching_options(self, fit: Fit, planned: int | None = None) -> MatchingOptions:
+        """The choices of the matching, with so many rounds planned, or as many as there may be."""
         aside = self.stepping_aside(fit) > 0
+        hurry = (self.rounds + self.extra) / planned if aside and planned else 1.0
         whole = self.normalise == "retain_mean" and aside
         longer = self.radius_of == "mean_norm" and aside
         return MatchingOptions(
-            kappa=self.pace(fit).kappa,
+            kappa=hurry * self.pace(fit).kappa,
             simplex=self.simplex,
             radius=self.radius,
             radius_of="larger_mean" if longer else self.radius_of,
@@ -354,6 +381,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         rounds=10,
         extra=0,
         learned_share=0.0,
+        sure_share=0.0,
         fairness=0.0,
         scope=("V",),
         still="nothing",
@@ -372,6 +400,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         unfit_rate=None,
         unfit_momentum=0.0,
         unfit_kappa=None,
+        unfit_depth=1.0,
         overfit=1.0,
         overfit_level=0.0,
         sure=0.0,
@@ -383,6 +412,7 @@ def paper_options(as_printed: bool = False) -> FoulOptions:
         downwards="scope",
         control=False,
         probe_together=0,
+        probe_share=0.0,
         calibrate=False,
         handicap=None,
         pool=False,

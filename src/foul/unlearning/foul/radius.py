@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from foul.unlearning.foul.counts import Counts
 
-POINTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
-"""Shares of kappa that forget clients try."""
+POINTS = (0.0, 0.0625, 0.125, 0.25, 0.5, 1.0)
+"""Shares of kappa that forget clients try: first rounds may need all of it, last ones a trace."""
 
 
 @dataclass(frozen=True)

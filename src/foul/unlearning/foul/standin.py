@@ -17,13 +17,12 @@ model, which did see the domain, has on held-out samples of it, less a handicap 
 """
 
 import math
-from typing import Any
 
 from foul.client.compress import Precision, encode
 from foul.config.schema import LearningConfig, ModelConfig, SupervisedConfig
 from foul.federation.federation import RoundLog
 from foul.federation.ledger import Cost
-from foul.federation.messages import Tensors, join_groups, take_group
+from foul.federation.messages import Tensors
 from foul.learning.rounds import LearningState, learning_round
 from foul.models import build_network, deployed_state
 from foul.unlearning.foul.counts import Counts
@@ -63,7 +62,7 @@ def stand_in_model(options: FoulOptions) -> ModelConfig:
 
 
 class StandIn:
-    """The stand-in of a case: its make, its rounds and its scores. Its state is in tensors.
+    """The stand-in of a case: how it is made, trained and scored.
 
     What its tasks cost each client is added to `log`.
     """
@@ -80,42 +79,41 @@ class StandIn:
             supervised=SupervisedConfig(epochs=options.standin_epochs, rate=options.standin_rate),
         )
 
-    def start(self) -> Tensors:
-        """A fresh network's tensors, as the state of round 0."""
+    def fresh(self) -> Tensors:
+        """Its tensors before it learns."""
         case = self._case
         net = build_network(self.model, case.classes, case.image_size, case.federation.seed)
-        return join_groups({"model": deployed_state(net.state_dict())})
+        return deployed_state(net.state_dict())
 
-    def round(self, state: Tensors, number: int, stage: str) -> tuple[Tensors, dict[str, Any]]:
-        """One round over the retain clients: the new state, and the round's record."""
-        learning = LearningState(
-            take_group(state, "model"), take_group(state, "velocity"), number - 1
-        )
-        record = learning_round(
-            self._case.federation,
-            self._learning,
-            learning,
-            self._case.request.retain,
-            frozenset(),
-            stage,
-            self.model,
-            PRECISION,
-        )
-        self._log.spent({client: Cost(**cost) for client, cost in record["costs"].items()})
-        return join_groups({"model": learning.tensors, "velocity": learning.velocity}), record
+    def trained(self, stage: str) -> Tensors:
+        """Its tensors after all of its rounds over the retain clients."""
+        learning = LearningState(self.fresh())
+        while not learning.finished(self._learning):
+            record = learning_round(
+                self._case.federation,
+                self._learning,
+                learning,
+                self._case.request.retain,
+                frozenset(),
+                stage,
+                self.model,
+                PRECISION,
+            )
+            self._log.spent({client: Cost(**cost) for client, cost in record["costs"].items()})
+        return learning.tensors
 
-    def scores(self, state: Tensors, number: int, stage: str) -> tuple[dict[str, Counts], Counts]:
+    def scores(self, model: Tensors, stage: str) -> tuple[dict[str, Counts], Counts]:
         """Counts per forgotten domain over all samples of its forget clients, and over the retain
         clients' held-out samples."""
         request = self._case.request
         domains: dict[str, Counts] = {}
-        for client, counts in self._ask(state, number, stage, True).items():
+        for client, counts in self._ask(model, stage, True).items():
             domain = next(c.domain for c in request.forget if c.id == client)
             domains[domain] = domains.get(domain, Counts()) + counts
-        retain = self._ask(state, number, stage, False)
+        retain = self._ask(model, stage, False)
         return domains, sum(retain.values(), Counts())
 
-    def _ask(self, state: Tensors, number: int, stage: str, forget: bool) -> dict[str, Counts]:
+    def _ask(self, model: Tensors, stage: str, forget: bool) -> dict[str, Counts]:
         splits = ["train", "validation"] if forget else ["validation"]
         request, log = self._case.request, RoundLog()
         counts = {
@@ -125,9 +123,9 @@ class StandIn:
             for reply in self._case.federation.ask(
                 "evaluate",
                 request.forget if forget else request.retain,
-                encode(take_group(state, "model"), PRECISION),
+                encode(model, PRECISION),
                 {"splits": splits, "model": self.model.model_dump(mode="json")},
-                round=number,
+                round=self._options.standin_rounds,
                 stage=stage,
                 log=log,
             )

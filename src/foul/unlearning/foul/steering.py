@@ -46,19 +46,15 @@ class Steering:
         told: dict[str, Any] = {}
         before = numbers["before"]["forget_train"]
         unseen = unseen_domains(self._case, options)
-        if unseen and number <= options.standin_rounds:
-            standin = StandIn(self._case, options, self._log)
-            trained, _ = standin.round(self._state.extra, number, stage)
-            self._state.extra |= trained
-            # At the beginning, half way and at the end: scoring costs traffic too.
-            if number in {1, (options.standin_rounds + 1) // 2, options.standin_rounds}:
-                told["standin"] = self._estimate(standin, number, stage)
         if number == 1:
+            # Before the first step: what an estimate that rises later has let go is gone.
+            if unseen:
+                told["standin"] = self._estimate(stage)
             numbers["estimates"] |= self._measured(unseen)
         target = self._target()
         if unseen and options.follows_held_out(numbers["fit"]):
             target = self._no_better_than_held_out(target)
-        ramp = round(options.ramp * options.rounds)
+        ramp = round(options.ramp * options.planned(numbers["fit"], self._case.learned_rounds))
         numbers["target"] = target
         numbers["aim"] = aim_for(before, min(target, before), number, ramp)
         return told | {"target": target, "aim": numbers["aim"]}
@@ -112,9 +108,10 @@ class Steering:
             return held_out.share
         return target
 
-    def _estimate(self, standin: StandIn, number: int, stage: str) -> dict[str, float]:
-        """Score the stand-in and note what follows; answers its accuracies."""
-        domains, retain = standin.scores(self._state.extra, number, stage)
+    def _estimate(self, stage: str) -> dict[str, float]:
+        """Train and score a stand-in, and note what follows; answers its accuracies."""
+        standin = StandIn(self._case, self._options, self._log)
+        domains, retain = standin.scores(standin.trained(stage), stage)
         options, learned, classes = self._options, self._learned(), self._case.classes
         for domain, counts in domains.items():
             self._state.numbers["estimates"][domain] = on_the_line(
