@@ -1,8 +1,5 @@
 """What each choice of FOUL contributes: one change at a time, on one learned model.
 
-The first rows change one thing of FOUL as it is. Then comes an earlier FOUL, whose forget clients
-descended a bounded loss in all of V, and each row below it changes one thing of that.
-
     foul run digits --out runs/ablation --methods none,retrain --forget domain:plain ...
     python benchmarks/ablation.py runs/ablation --results benchmarks/results/ablation-digits.json
 
@@ -25,40 +22,30 @@ from foul.runs.folder import RunFolder
 from foul.runs.results import read_results
 from foul.unlearning.stage import unlearn
 
-TODAY: dict[str, list[str]] = {
-    "forget clients move all of the scope": ["aside=0"],
-    "the bounded loss, all of the scope": ["forget=bounded"],
-    "no levelling": ["level=0"],
-    "forget clients weigh 1": ["beta=1"],
-}
-"""Of FOUL, one each."""
-EARLIER = ["still=nothing", "forget=bounded", "beta=1"]
 CHANGES: dict[str, list[str]] = {
     "target known (Retrain's FA)": ["target=RETRAIN"],
+    "more and longer rounds": ["rounds=7", "min_steps=6", "probe_share=0"],
+    "forget clients move all of the scope": ["aside=0"],
+    "the bounded loss, all of the scope": ["forget=bounded"],
+    "negated deltas": ["forget=negated"],
+    "no levelling": ["level=0"],
+    "forget clients weigh 1": ["beta=1"],
     "forget clients start with the round": ["forget_from=round"],
     "always the full radius": ["control=false", "delta=1"],
     "no ramp": ["ramp=0"],
+    "all of V travels": ["still=nothing"],
     "scope V alone": ["scope=['V']"],
     "scope head alone": ["scope=['head']"],
-    "negated deltas": ["forget=negated"],
     "deltas as they are": ["normalise=none"],
     "radius of the anchor": ["radius_of=anchor"],
     "joint simplex": ["simplex=joint"],
-    "weights down in 16 bits": ["downwards=scope"],
-    "16 bits both ways": ["precision=bfloat16"],
     "32 bits both ways": ["precision=float32"],
-    "no further rounds": ["extra=0"],
     "clients count by samples": ["fairness=0"],
-    "estimate alone": ["indistinct=false"],
-    "usual steps, however sure": ["sure=0"],
     "stage (1)": ["matching=false"],
 }
-"""Of the earlier FOUL, one each."""
 VARIANTS: dict[str, tuple[str, list[str]]] = {
     "foul": ("foul", []),
-    **{name: ("foul", texts) for name, texts in TODAY.items()},
-    "earlier": ("foul", EARLIER),
-    **{name: ("foul", [*EARLIER, *texts]) for name, texts in CHANGES.items()},
+    **{name: ("foul", texts) for name, texts in CHANGES.items()},
     "foul-paper": ("foul-paper", []),
     "foul-printed": ("foul-printed", []),
 }
