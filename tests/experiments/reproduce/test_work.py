@@ -28,8 +28,8 @@ def test_foul_takes_more_rounds_after_a_long_learning() -> None:
     short = trial((Variant("FOUL", "foul"),), forget=("domain:sketch",))
     learning = short.config.learning.model_copy(update={"rounds": 20})
     long = replace(short, config=short.config.model_copy(update={"learning": learning}))
-    assert branch_work(short) == 7 * round_work("foul") + 1
-    assert branch_work(long) == 10 * round_work("foul") + 1
+    assert branch_work(short) == 5 * round_work("foul") + 1
+    assert branch_work(long) == 9 * round_work("foul") + 1
 
 
 def test_foul_works_on_cached_outputs() -> None:
