@@ -787,7 +787,8 @@ def test_further_rounds_while_retain_clients_lose_too_much(
     assert method.planned(case, state) == 2 + spent
     assert records[0]["retain_validation"] > 0.01
     assert state.round == len(records) == 2 + spent
-    assert state.finished.startswith(f"the limit of {2 + spent} rounds; forget accuracy ")
+    reached = "the limit of" if spent == extra else "after"
+    assert state.finished.startswith(f"{reached} {2 + spent} rounds; forget accuracy ")
     assert state.finished.endswith(f"retain clients lost {records[0]['retain_validation']:.3f}")
 
 

@@ -165,11 +165,13 @@ class Steering:
             return f"all {planned} rounds done"
         lost = self._lost()
         behind = lost > options.chance * self._learned().standard_error
-        if behind and done < options.rounds + options.extra:
+        limit = done >= options.rounds + options.extra
+        if behind and not limit:
             return ""
         reached = f"forget accuracy {numbers['expected']:.3f}, target {numbers['target']:.3f}"
+        after = f"the limit of {done} rounds" if limit else f"after {done} rounds"
         if lost > options.delta:
-            return f"the limit of {done} rounds; {reached}; retain clients lost {lost:.3f}"
+            return f"{after}; {reached}; retain clients lost {lost:.3f}"
         return f"{reached}, after {done} rounds"
 
     def _lost(self) -> float:
