@@ -19,6 +19,7 @@ from foul.unlearning.fedrecovery import FedRecovery
 from foul.unlearning.ffmu import Ffmu, FfmuAdapted
 from foul.unlearning.foul import Foul
 from foul.unlearning.foul.aside import movable
+from foul.unlearning.foul.asking import samples_tried
 from foul.unlearning.foul.fit import fit_of
 from foul.unlearning.foul.options import Fit, FoulOptions
 from foul.unlearning.foul.radius import POINTS
@@ -241,7 +242,7 @@ class Estimator:
         up = rounds * len(asked) * narrow * scope
         flops += int(rounds * (steps * step_flops + held * network.scope_flops))
         if not departed:
-            each = self._tried(options)
+            each = samples_tried(options, request)
             tried = sum(min(each, _train(client)) for client in request.forget)
             own = sum(_train(client) for client in request.forget)
             centre = 0 if options.stepwise and options.forget_from == "centre" else wide
@@ -272,7 +273,7 @@ class Estimator:
         options, network, request = method.options, self._network, self._request
         sizes = {name: weight.flatten(1).shape for name, weight in moved.items()}
         halves = sum(2 * inputs * (inputs + 1) // 2 for _, inputs in sizes.values())
-        told = min(options.probe, self._tried(options))
+        told = min(options.probe, samples_tried(options, request))
         asked = sum(min(told, _train(client)) for client in request.retain)
         seen = sum(
             network.layer_flops[name] * inputs // outputs
@@ -288,11 +289,6 @@ class Estimator:
             0,
             flops / self._speed,
         )
-
-    def _tried(self, options: FoulOptions) -> int:
-        """Samples with which each forget client tries a radius."""
-        retained = sum(_train(client) for client in self._request.retain)
-        return options.tried(len(self._request.forget), retained)
 
     def _stand_in(self, method: Foul) -> Cost:
         """A small network that the retain clients learn, to know where to stop; in 16 bits."""

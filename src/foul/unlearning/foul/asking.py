@@ -19,6 +19,7 @@ from foul.unlearning.foul.replies import Replies
 from foul.unlearning.foul.scope import frozen_of
 from foul.unlearning.foul.steering import unseen_domains
 from foul.unlearning.method import Case, MethodState
+from foul.unlearning.request import ForgetRequest
 from foul.unlearning.training import local_recipe
 
 
@@ -101,7 +102,7 @@ class Asking:
             "frozen": self._state.numbers["frozen"],
             "session": self._state.numbers["session"],
             "weights": list(sizes),
-            "samples": min(options.probe, self._tried()),
+            "samples": min(options.probe, samples_tried(options, self._case.request)),
         }
         log = RoundLog()
         told = [
@@ -201,7 +202,7 @@ class Asking:
             "frozen": self._state.numbers["frozen"],
             "session": self._state.numbers["session"],
             "points": list(POINTS),
-            "samples": self._tried(),
+            "samples": samples_tried(self._options, self._case.request),
         }
         trials, log = [], RoundLog()
         for reply in self._case.federation.ask(
@@ -218,12 +219,6 @@ class Asking:
         replies.log.spent(log.costs)
         return accuracies(trials)
 
-    def _tried(self) -> int:
-        """Samples with which each forget client tries a radius."""
-        request = self._case.request
-        retained = sum(client.samples.get("train", 0) for client in request.retain)
-        return self._options.tried(len(request.forget), retained)
-
     def _at_the_centre(self, client: str, replies: Replies) -> Counts | None:
         """How a forget client answers all of its training samples there, if that is where it
         started from; None if that is unknown."""
@@ -231,3 +226,9 @@ class Asking:
         if told is None or not (self._options.calibrate and replies.start):
             return None
         return Counts(told["correct"], told["samples"])
+
+
+def samples_tried(options: FoulOptions, request: ForgetRequest) -> int:
+    """Samples with which each forget client tries a radius."""
+    retained = sum(client.samples.get("train", 0) for client in request.retain)
+    return options.tried(len(request.forget), retained)
